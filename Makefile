@@ -1,0 +1,46 @@
+# One line a job. Everything happens in .venv, made on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: run test test-all lint bench docs clean
+
+run: .venv/run  ## fit scikit-learn's diabetes data, print the scores, draw a picture
+	$(BIN)/anchored fit diabetes --out results/diabetes
+
+test: lint  ## lint, types, import rules, then all tests but the slow ones
+	$(BIN)/python -m pytest -n 2 -m "not slow" -q
+
+test-all: lint  ## the slow statistical tests too
+	$(BIN)/python -m pytest -n 2 -q
+
+lint: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: .venv/bench  ## speed beside PyTorch, memory, and the paper's level; fails below a target
+	$(BIN)/python -m benchmarks.run
+
+docs: .venv/run  ## draw the pictures of the README
+	$(BIN)/python examples/six_points.py docs/images/six_points.png
+
+.venv/python:
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/run: .venv/python pyproject.toml constraints.txt
+	$(PIP) -e ".[plot]"
+	@touch $@
+
+.venv/test: .venv/python pyproject.toml constraints.txt
+	$(PIP) -e ".[test]"
+	@touch $@ .venv/run
+
+.venv/bench: .venv/test
+	$(PIP) -e ".[torch]"
+	@touch $@
+
+clean:
+	rm -rf .venv build dist results .pytest_cache .ruff_cache .hypothesis .import_linter_cache

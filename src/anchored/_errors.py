@@ -1,0 +1,34 @@
+"""What can go wrong, said once: the status of a member, warnings, and message builders."""
+
+import difflib
+import enum
+from collections.abc import Iterable
+
+
+class Status(enum.IntEnum):
+    """How the training of one member ended."""
+
+    CONVERGED = 0
+    STEP_LIMIT = 1
+    DIVERGED = 2
+
+
+class DroppedMemberWarning(UserWarning):
+    """A member diverged again after retraining and was left out of the ensemble."""
+
+
+class EnsembleError(RuntimeError):
+    """Too few members survived training for the ensemble to say anything."""
+
+
+def unknown_name(argument: str, got: object, allowed: Iterable[str]) -> ValueError:
+    """Error for a name that is not in a closed list, with the nearest one suggested."""
+    names = list(allowed)
+    near = difflib.get_close_matches(str(got), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ValueError(f"`{argument}` must be one of {', '.join(names)}; got {got!r}.{hint}")
+
+
+def bad_value(argument: str, got: object, need: str) -> ValueError:
+    """Error for a value outside its range: names the argument, the need and what was got."""
+    return ValueError(f"`{argument}` must be {need}; got {got!r}.")

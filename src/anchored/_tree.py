@@ -1,0 +1,88 @@
+"""Pytree helpers: stacked members, leaf paths, and a hashable ravelling of parameters."""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from anchored._typing import Array, Params
+
+
+def leaf_paths(tree: Params) -> list[str]:
+    """The path of each leaf as text, e.g. ``0/weight``, in flattening order."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in leaves]
+
+
+def take_members(tree: Params, index: Any) -> Params:
+    """Select members (axis 0) of a stacked tree; an integer index drops the axis."""
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def concatenate_members(trees: list[Params]) -> Params:
+    """Join stacked trees along the member axis."""
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trees)
+
+
+def stack_members(trees: list[Params]) -> Params:
+    """Stack the trees of single members along a new member axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def squared_distance(a: Params, b: Params, scale: Params) -> Array:
+    """sum_i ((a_i - b_i) / scale_i)^2 over all leaves."""
+    terms = jax.tree.map(lambda u, v, s: jnp.sum(jnp.square((u - v) / s)), a, b, scale)
+    return jax.tree.reduce(jnp.add, terms)
+
+
+@dataclasses.dataclass(frozen=True)
+class Raveller:
+    """Turns a pytree of one structure into a vector and back.
+
+    Unlike `jax.flatten_util.ravel_pytree` it is hashable, so a compiled program that
+    contains it is found again by the next fit of the same shapes.
+    """
+
+    treedef: Any
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def like(cls, tree: Params) -> "Raveller":
+        leaves, treedef = jax.tree.flatten(tree)
+        return cls(treedef, tuple(leaf.shape for leaf in leaves))
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    def ravel(self, tree: Params) -> Array:
+        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+    def unravel(self, vector: Array) -> Params:
+        leaves, start = [], 0
+        for shape in self.shapes:
+            stop = start + math.prod(shape)
+            leaves.append(vector[start:stop].reshape(shape))
+            start = stop
+        return jax.tree.unflatten(self.treedef, leaves)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Static:
+    """A plain object carried through `jit` as part of the program, not as data."""
+
+    value: Any = dataclasses.field(metadata={"static": True})
+
+
+def as_pytree(value: Any) -> Any:
+    """Registered pytrees pass unchanged; a plain (hashable) object becomes `Static`."""
+    leaves = jax.tree.leaves(value)
+    return Static(value) if len(leaves) == 1 and leaves[0] is value else value
+
+
+def from_pytree(value: Any) -> Any:
+    """Inverse of `as_pytree`."""
+    return value.value if isinstance(value, Static) else value

@@ -1,0 +1,76 @@
+"""The protocols every part of the library is written against.
+
+Axis words, used in all docstrings: ``member`` (always axis 0, never folded into
+another), ``batch`` (rows), ``feature`` (inputs), ``out`` (network outputs).
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import jax
+
+Array = jax.Array
+Number = Any  # a scalar or array, NumPy's or JAX's
+Params = Any  # a pytree of arrays: the parameters of one member, or of all of them stacked
+
+
+@runtime_checkable
+class Network(Protocol):
+    """A function family, written for ONE member.
+
+    Implementations are hashable (frozen dataclasses): a network is part of the key
+    under which a compiled program is found again.
+    """
+
+    # Whether ``vmap`` over members is fast on CPU (dense layers: yes, convolutions: no).
+    vmappable: ClassVar[bool]
+
+    def init(self, key: Array, x: Array) -> Params:
+        """Draw initial parameters; ``x`` [batch, ...] is only looked at for its shape."""
+        ...
+
+    def apply(self, params: Params, x: Array) -> Array:
+        """Map inputs [batch, ...] to outputs [batch, out]."""
+        ...
+
+    def prior_variances(self, params: Params, first_var: float) -> Params:
+        """The paper's prior variance of each parameter; ``first_var`` sets the input layer's."""
+        ...
+
+
+@runtime_checkable
+class Likelihood(Protocol):
+    """The distribution of a target row given the outputs of one member."""
+
+    # How `Predictive` reads the moments: gaussian, categorical, bernoulli or poisson.
+    family: ClassVar[str]
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        """Log density of each row: outputs [batch, out], y [batch, target] -> [batch]."""
+        ...
+
+    def mean(self, outputs: Array) -> Array:
+        """E[y | outputs], shape [batch, target]."""
+        ...
+
+    def variance(self, outputs: Array) -> Array:
+        """Var[y | outputs], shape [batch, target]."""
+        ...
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        """One draw of y for each row."""
+        ...
+
+
+class MemberMap(Protocol):
+    """How a function of one member is carried out for all members (see `scaling`)."""
+
+    def loop(
+        self, body: Callable, state: Params, own: Params, shared: Params, n_steps: int
+    ) -> Params:
+        """Apply ``body(state_j, own_j, shared, i)`` for ``i < n_steps`` to every member j."""
+        ...
+
+    def apply(self, function: Callable, own: Params, shared: Params) -> Params:
+        """Stack ``function(own_j, shared)`` over the members."""
+        ...

@@ -1,0 +1,141 @@
+"""Rows the way the core trains on them: weighted, merged, standardised and padded."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored._typing import Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Training rows on the device.
+
+    Rows are padded with weight zero to one of a few lengths, so that data sets of nearly
+    the same size share one compiled program.
+
+    Attributes
+    ----------
+    x : [padded, ...], y : [padded, target], weight : [padded].
+    n_rows : rows that are not padding.
+    """
+
+    x: Array
+    y: Array
+    weight: Array
+    n_rows: int
+
+    @classmethod
+    def make(cls, x, y, weight=None) -> "Data":
+        """From arrays x [batch, ...], y [batch] or [batch, target] and weights [batch].
+
+        A weight w counts a row w times; rows of weight zero do not count at all.
+        """
+        x, y = np.asarray(x), np.asarray(y)
+        weight = np.ones(len(x)) if weight is None else np.asarray(weight)
+        if not len(x) == len(y) == len(weight):
+            raise ValueError(
+                f"`x`, `y` and `weight` must have as many rows each; got {len(x)}, {len(y)} "
+                f"and {len(weight)}."
+            )
+        y = y[:, None] if y.ndim == 1 else y
+        if not (len(x) and np.all(weight >= 0) and np.any(weight > 0)):
+            raise ValueError("`weight` must be non-negative with at least one row above zero.")
+        size = padded_size(len(x))
+        x_dtype = np.int32 if np.issubdtype(x.dtype, np.integer) else np.float32
+        return cls(
+            _padded(x, size, x_dtype),
+            _padded(y, size, np.float32),
+            _padded(weight, size, np.float32),
+            len(x),
+        )
+
+    @property
+    def total_weight(self) -> float:
+        """N of the scaling contract: how many rows the data stand for."""
+        return float(jnp.sum(self.weight))
+
+
+def padded_size(n: int) -> int:
+    """The least number >= n of the form m * 2^k with 8 <= m < 16 (at least 16)."""
+    step = 1 << max(n.bit_length() - 4, 1)
+    return max(16, -(-n // step) * step)
+
+
+def _padded(array: np.ndarray, size: int, dtype) -> Array:
+    out = np.zeros((size, *array.shape[1:]), dtype)
+    out[: len(array)] = array
+    return jnp.asarray(out)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standardiser:
+    """z = (x - mean) / scale, column by column; constant columns keep scale one."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def fit(cls, x: np.ndarray, weight: np.ndarray) -> "Standardiser":
+        """Weighted mean and deviation of each column of x [batch, column].
+
+        Arrays of higher rank (images) get one mean and one deviation for all their values.
+        """
+        share = weight / weight.sum()
+        if x.ndim > 2:
+            rows = x.reshape(len(x), -1)
+            mean = share @ rows.mean(axis=1)
+            scale = np.sqrt(share @ np.square(rows - mean).mean(axis=1))
+            return cls(np.asarray(mean), np.asarray(scale if scale > 0 else 1.0))
+        # Dividing by the largest value first keeps squares of huge numbers finite.
+        unit = np.maximum(np.max(np.abs(x), axis=0), np.finfo(np.float64).tiny)
+        mean = share @ (x / unit)
+        scale = np.sqrt(share @ np.square(x / unit - mean))
+        # Columns constant up to rounding carry no information: do not blow the rounding up.
+        scale = np.where(scale > 1e-12 * np.abs(mean), scale * unit, 1.0)
+        return cls(mean * unit, scale)
+
+    @classmethod
+    def identity(cls) -> "Standardiser":
+        """Leaves its input as it is, type included."""
+        return cls(np.zeros((), np.int64), np.ones((), np.int64))
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        if self.scale.dtype.kind == "i":
+            return x
+        return (x - self.mean) / self.scale
+
+
+def merge_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray):
+    """Drop rows of weight zero and merge equal rows, adding their weights.
+
+    The result is in an order that depends on the rows alone, so a fit is the same whether
+    a row is repeated or weighted, and in whatever order the rows came.
+    """
+    keep = weight > 0
+    x, y, weight = x[keep], y[keep], weight[keep]
+    code = _row_codes(x) * np.uint64(0x9E3779B97F4A7C15) + _row_codes(y)
+    order = np.argsort(code, kind="stable")
+    x, y, weight, code = x[order], y[order], weight[order], code[order]
+    again = np.flatnonzero(code[1:] == code[:-1]) + 1
+    if not len(again):
+        return x, y, weight
+    same = np.array(
+        [np.array_equal(x[i], x[i - 1]) and np.array_equal(y[i], y[i - 1]) for i in again]
+    )
+    starts = np.delete(np.arange(len(x)), again[same])
+    return x[starts], y[starts], np.add.reduceat(weight, starts)
+
+
+def _row_codes(array: np.ndarray) -> np.ndarray:
+    """A 64-bit code of each row: equal rows have equal codes, exact whatever their position."""
+    flat = np.ascontiguousarray(array.reshape(len(array), -1), dtype=np.float64) + 0.0
+    mixers = np.random.default_rng(0).integers(1, 2**63, flat.shape[1], dtype=np.uint64)
+    code = np.zeros(len(flat), np.uint64)
+    for column, mixer in zip(flat.view(np.uint64).T, mixers | np.uint64(1), strict=True):
+        mixed = (column ^ (column >> np.uint64(29))) * mixer
+        code += mixed ^ (mixed >> np.uint64(32))
+    return code

@@ -1,0 +1,5 @@
+"""Data sets: the paper's toys, and tables read from a folder of files."""
+
+from anchored.datasets.toy import six_points as six_points
+from anchored.datasets.uci import load_uci as load_uci
+from anchored.datasets.uci import standard_split as standard_split

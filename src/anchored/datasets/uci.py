@@ -1,0 +1,53 @@
+"""The UCI regression tables of the paper's benchmark, read from a folder of text files.
+
+The folder is ``data_dir`` or the environment variable ``ANCHORED_DATA``; nothing is
+downloaded. Splits are those of Hernandez-Lobato and Adams (2015).
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from anchored._errors import unknown_name
+
+# name: columns that are features; the target is the column after them.
+_N_FEATURES = {
+    "boston": 13,
+    "concrete": 8,
+    "energy": 8,
+    "kin8nm": 8,
+    "naval": 16,
+    "power": 4,
+    "protein": 9,
+    "wine": 11,
+    "yacht": 6,
+}
+
+
+def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Features [batch, feature] and target [batch] of one table."""
+    if name not in _N_FEATURES:
+        raise unknown_name("name", name, _N_FEATURES)
+    folder = data_dir or os.environ.get("ANCHORED_DATA")
+    if folder is None:
+        raise FileNotFoundError(
+            f"No folder to read {name}.txt from: set the environment variable ANCHORED_DATA "
+            "or pass `data_dir`."
+        )
+    path = Path(folder) / f"{name}.txt"
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {path.name} in {Path(folder)}.")
+    table = np.loadtxt(path)
+    n_features = _N_FEATURES[name]
+    return table[:, :n_features], table[:, n_features]
+
+
+def standard_split(n_rows: int, split: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers (train, test) of one of the standard 90/10 splits, numbered from 0."""
+    rng = np.random.RandomState(1)
+    order = np.arange(n_rows)
+    for _ in range(split + 1):
+        order = rng.choice(range(n_rows), n_rows, replace=False)
+    n_train = round(0.9 * n_rows)
+    return order[:n_train], order[n_train:]

@@ -1,0 +1,296 @@
+"""Anchored ensembles and their relatives: one loss, a table of methods, fit and predict.
+
+Member j minimises the negative log posterior divided by N, whatever the batch size:
+
+    -(1/B) sum_batch log p(y | f(theta, x)) + (1/2N) sum_i (theta_i - centre_i)^2 / var_i
+
+Equation (10) of the paper is this times 2 noise_var. The methods differ only in the centre
+of the penalty, in its weight, and in noise added to the targets.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from anchored._errors import Status, bad_value, unknown_name
+from anchored._tree import Raveller, as_pytree, from_pytree, squared_distance, take_members
+from anchored._typing import Array, Likelihood, MemberMap, Network, Params
+from anchored.data import Data
+from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.predictive import Predictive
+from anchored.priors import Prior, draw_anchors, member_keys
+from anchored.scaling import best_member_map
+from anchored.training import Batch, OnCheck, Schedule, TrainInfo, train
+
+_RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
+_BLOCK_ROWS = (256, 16_384)  # least and most rows predicted at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A row of the table: where the penalty is centred, whether it counts, what else."""
+
+    anchors: bool = False  # centre: each member's own anchor, or else the prior mean
+    penalised: bool = True
+    target_noise: bool = False  # each member sees targets with noise of the likelihood added
+    variance_head: bool = False  # regression predicts its own noise
+
+
+METHODS: dict[str, Method] = {
+    "anchored": Method(anchors=True),
+    "regularised": Method(),
+    "unconstrained": Method(penalised=False),
+    "deep": Method(penalised=False, variance_head=True),
+    "rms": Method(anchors=True, target_noise=True),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Ensemble:
+    """Trained members. ``params`` and ``centres`` are stacked: axis 0 is the member."""
+
+    network: Network
+    likelihood: Likelihood
+    params: Params
+    centres: Params  # the anchors, or copies of the prior mean
+    member_ids: tuple[int, ...]  # numbers of the members kept, in order
+    info: TrainInfo  # of all members trained, dropped ones included
+    retrained: tuple[int, ...]  # members that diverged and were trained again
+
+    @property
+    def n_members(self) -> int:
+        return len(self.member_ids)
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Members that diverged twice and are not part of the ensemble."""
+        return tuple(sorted(set(range(len(self.info.status))) - set(self.member_ids)))
+
+    def member(self, index: int) -> "Ensemble":
+        """The ensemble of one kept member alone."""
+        index = range(self.n_members)[index]
+        return dataclasses.replace(
+            self,
+            params=take_members(self.params, slice(index, index + 1)),
+            centres=take_members(self.centres, slice(index, index + 1)),
+            member_ids=(self.member_ids[index],),
+        )
+
+    def predict(self, x) -> Predictive:
+        """Pooled predictive at ``x`` [batch, ...], in the units the ensemble was trained in."""
+        mean, var = self.moments(x)
+        return Predictive.from_members(mean, var, self.likelihood.family)
+
+    def moments(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance [member, batch, target] of the target under each member.
+
+        Computed in blocks of rows, so memory does not grow with ``x``.
+        """
+        member_map = best_member_map(self.network, self.n_members)
+        likelihood = as_pytree(self.likelihood)
+        parts = []
+        for block, n_rows in _blocks(np.asarray(x)):
+            result = member_map.apply(_Moments(self.network), self.params, (likelihood, block))
+            parts.append([np.asarray(array)[:, :n_rows] for array in result])
+        mean, var = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
+        return mean, var
+
+
+def fit_ensemble(
+    key: Array,
+    network: Network,
+    prior: Prior,
+    likelihood: Likelihood,
+    data: Data,
+    *,
+    method: str = "anchored",
+    n_members: int = 10,
+    schedule: Schedule | None = None,
+    member_map: MemberMap | None = None,
+    on_check: OnCheck | None = None,
+) -> Ensemble:
+    """Train an ensemble.
+
+    Member j's anchor, initial draw and target noise depend on ``key`` and j alone, so it is
+    the same member whatever ``n_members`` is. One member alone is the single regularised
+    network: its penalty is centred on the prior mean. A member that diverges is trained
+    once more from a new initial draw, with the same anchor and a tenth of the rate; if it
+    diverges again it is left out (`Ensemble.dropped`).
+    """
+    row = _checked_method(method, likelihood, n_members)
+    schedule = schedule or Schedule()
+    member_map = member_map or best_member_map(network, n_members)
+    key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
+    centres, start = _draw(network, row.anchors, n_members, key_anchor, key_init, prior, data.x[:1])
+    own = _Own(centres, None)
+    if row.target_noise:
+        own = own._replace(noise=_target_noise(key_noise, likelihood, data.y, n_members))
+    fit = partial(
+        _train_members,
+        int(jax.random.bits(key_order)),
+        network,
+        prior,
+        likelihood,
+        data,
+        penalty=float(row.penalised) / data.total_weight,
+        member_map=member_map,
+    )
+    params, info = fit(start, own, schedule, on_check=on_check)
+    failed = np.flatnonzero(info.status == Status.DIVERGED)
+    if len(failed):
+        params, info = _retrain(fit, params, info, failed, own, schedule, network, key_init, data)
+    kept = np.flatnonzero(info.status != Status.DIVERGED)
+    return Ensemble(
+        network,
+        likelihood,
+        take_members(params, kept),
+        take_members(own.centre, kept),
+        tuple(int(j) for j in kept),
+        info,
+        tuple(int(j) for j in failed),
+    )
+
+
+class _Own(NamedTuple):
+    """What the loss needs of one member."""
+
+    centre: Params
+    noise: Array | None  # added to the targets, [row, target]
+
+
+class _Extra(NamedTuple):
+    """What the loss needs that all members share."""
+
+    scale: Params
+    likelihood: Likelihood
+    penalty: float
+
+
+@dataclasses.dataclass(frozen=True)
+class MemberLoss:
+    """The loss of the scaling contract, for one member."""
+
+    network: Network
+    raveller: Raveller | None  # set if parameters come as one vector
+
+    def __call__(self, params: Params, own: _Own, extra: _Extra, batch: Batch) -> Array:
+        y = batch.y if own.noise is None else batch.y + own.noise[batch.rows]
+        network_params = params if self.raveller is None else self.raveller.unravel(params)
+        outputs = self.network.apply(network_params, batch.x)
+        log_prob = from_pytree(extra.likelihood).log_prob(outputs, y)
+        pull = 0.5 * extra.penalty * squared_distance(params, own.centre, extra.scale)
+        return pull - batch.scale * jnp.sum(batch.weight * log_prob)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Moments:
+    """Moments of the target under one member."""
+
+    network: Network
+
+    def __call__(self, params: Params, shared) -> tuple[Array, Array]:
+        likelihood, x = from_pytree(shared[0]), shared[1]
+        outputs = self.network.apply(params, x)
+        return likelihood.mean(outputs), likelihood.variance(outputs)
+
+
+def _train_members(
+    seed, network, prior, likelihood, data, start, own, schedule, penalty, member_map, on_check=None
+):
+    """Train the members whose initial parameters and own parts are given."""
+    extra = _Extra(prior.scale, as_pytree(likelihood), penalty)
+    if schedule.optimiser is not None:  # it may treat leaves differently: keep them apart
+        loss = MemberLoss(network, None)
+        return train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
+    # Adam does not: one vector for each member compiles and runs faster.
+    raveller = Raveller.like(prior.scale)
+    start, centre, scale = _ravel(raveller, start, own.centre, prior.scale)
+    own, extra = own._replace(centre=centre), extra._replace(scale=scale)
+    loss = MemberLoss(network, raveller)
+    params, info = train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
+    return _unravel(raveller, params), info
+
+
+def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
+    """Second try for diverged members: new initial draw, same anchor, a lower rate."""
+    keys = member_keys(jax.random.fold_in(key_init, len(info.status)), len(info.status))
+    start = _initial_params(network, keys[failed], data.x[:1])
+    slower = dataclasses.replace(schedule, learning_rate=schedule.learning_rate * _RETRY_RATE)
+    if schedule.optimiser is not None:
+        damped = optax.chain(schedule.optimiser, optax.scale(_RETRY_RATE))
+        slower = dataclasses.replace(schedule, optimiser=damped)
+    again, second = fit(start, take_members(own, failed), slower)
+    params = jax.tree.map(lambda old, new: old.at[failed].set(new), params, again)
+    status = info.status.copy()
+    status[failed] = second.status
+    return params, info._replace(status=status)
+
+
+def _checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
+    if not (isinstance(n_members, int) and n_members >= 1):
+        raise bad_value("n_members", n_members, "a positive whole number")
+    row = METHODS[method]
+    if row.target_noise and not isinstance(likelihood, Gaussian):
+        raise ValueError(
+            f"`method` {method!r} adds noise to the targets and needs a `Gaussian` likelihood; "
+            f"got {type(likelihood).__name__}. Use method='anchored' instead."
+        )
+    if row.variance_head and isinstance(likelihood, Gaussian):
+        raise ValueError(
+            f"`method` {method!r} learns the noise: give it "
+            f"`{HeteroskedasticGaussian.__name__}()` and a network with two outputs a target."
+        )
+    if n_members == 1:
+        row = dataclasses.replace(row, anchors=False, target_noise=False)
+    return row
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _draw(network, anchors, n_members, key_anchor, key_init, prior, x) -> tuple[Params, Params]:
+    """Centres of the penalty and initial parameters, independent of each other."""
+    if anchors:
+        centres = draw_anchors(key_anchor, prior, n_members)
+    else:
+        centres = jax.tree.map(lambda m: jnp.broadcast_to(m, (n_members, *m.shape)), prior.mean)
+    return centres, _initial_params(network, member_keys(key_init, n_members), x)
+
+
+@partial(jax.jit, static_argnums=0)
+def _initial_params(network: Network, keys: Array, x: Array) -> Params:
+    return jax.vmap(lambda key: network.init(key, x))(keys)
+
+
+@partial(jax.jit, static_argnums=0)
+def _ravel(raveller: Raveller, start: Params, centre: Params, scale: Params):
+    ravel_members = jax.vmap(raveller.ravel)
+    return ravel_members(start), ravel_members(centre), raveller.ravel(scale)
+
+
+@partial(jax.jit, static_argnums=0)
+def _unravel(raveller: Raveller, params: Array) -> Params:
+    return jax.vmap(raveller.unravel)(params)
+
+
+def _target_noise(key: Array, likelihood: Likelihood, y: Array, n_members: int) -> Array:
+    draw = partial(likelihood.sample, outputs=jnp.zeros_like(y))
+    return jax.vmap(draw)(member_keys(key, n_members))
+
+
+def _blocks(x: np.ndarray) -> Iterator[tuple[Array, int]]:
+    """Blocks of rows padded to powers of two, so that few programs serve any length."""
+    dtype = np.int32 if np.issubdtype(x.dtype, np.integer) else np.float32
+    least, most = _BLOCK_ROWS
+    for start in range(0, max(len(x), 1), most):
+        block = x[start : start + most]
+        size = max(least, 1 << max(len(block) - 1, 0).bit_length())
+        filled = np.zeros((size, *x.shape[1:]), dtype)
+        filled[: len(block)] = block
+        yield jnp.asarray(filled), len(block)

@@ -1,0 +1,196 @@
+"""What the regressor and the classifier share: input checks, defaults, training, sampling."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from anchored import tuning
+from anchored._errors import DroppedMemberWarning, EnsembleError, Status, bad_value
+from anchored._progress import progress_bar
+from anchored._typing import Likelihood, Network
+from anchored._validation import check_columns, check_range, positive, whole
+from anchored.data import Data, Standardiser
+from anchored.ensembles import METHODS, Ensemble, fit_ensemble
+from anchored.networks import MLP
+from anchored.predictive import Predictive
+from anchored.priors import Prior
+from anchored.training import DECAY_EVERY, Schedule
+
+# The default schedule; `AnchoredRegressor` says what it is.
+_STEPS = 30_000
+_BATCH_SIZES = (64, 1_024)
+_ROWS_PER_BATCH_ROW = 100
+_LEARNING_RATE = 0.03
+_FINAL_RATE = 0.01
+_TOLERANCE = 1e-4
+
+
+class AnchoredEstimator(BaseEstimator):
+    """What the regressor and the classifier share."""
+
+    hidden: Any
+    activation: str
+    n_members: int
+    method: str
+    network: Any
+    prior: Any
+    epochs: Any
+    batch_size: Any
+    learning_rate: Any
+    decay_rate: Any
+    random_state: Any
+    verbose: int
+    ensemble_: Ensemble
+    # Pools the members' moments [member, row, output] in the units of the target.
+    _to_target_units: Callable[[np.ndarray, np.ndarray], Predictive]
+
+    def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
+        """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""
+        check_columns(X)
+        X, y = validate_data(self, X, y, ensure_min_samples=2, **self._x_rules(), **kwargs)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not np.any(weight > 0):
+            raise ValueError("`sample_weight` is zero for every row: there is nothing to fit.")
+        return X, y, weight
+
+    def _x_rules(self) -> dict:
+        """A network of the user's own takes arrays of any rank and whole numbers (tokens)."""
+        own = self.network is not None
+        return {"allow_nd": own, "dtype": "numeric" if own else [np.float64, np.float32]}
+
+    def _standardise_inputs(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        tokens = self.network is not None and np.issubdtype(x.dtype, np.integer)
+        standardiser = Standardiser.identity() if tokens else Standardiser.fit(x, weight)
+        self.x_standardiser_ = standardiser
+        return check_range(standardiser.forward(x))
+
+    def _checked_inputs(self, X) -> np.ndarray:
+        """Inputs of a fitted estimator, standardised."""
+        check_is_fitted(self)
+        check_columns(X)
+        x: Any = validate_data(self, X, reset=False, **self._x_rules())
+        return check_range(self.x_standardiser_.forward(x))
+
+    def _make_network(self, n_outputs: int) -> Network:
+        if self.network is not None:
+            return self.network
+        widths = np.atleast_1d(np.asarray(self.hidden, dtype=object)).tolist()
+        return MLP(tuple(whole("hidden", w) for w in widths), n_outputs, self.activation)
+
+    def _twin(self, x: np.ndarray) -> tuning.Twin:
+        """Kernel whose evidence tunes; networks that have none borrow one ReLU layer's."""
+        network = self._make_network(1)
+        if isinstance(network, MLP):
+            return tuning.Twin(x.shape[1], network.hidden, network.activation)
+        return tuning.Twin(x.shape[1], (1,), "relu")
+
+    def _given_first_var(self) -> float | None:
+        """The input layer's prior variance if it needs no tuning, else None."""
+        if isinstance(self.prior, Prior):
+            return 1.0  # not used: the prior is given whole
+        if not isinstance(self.prior, str):
+            return positive("prior", self.prior)
+        if self.prior != "auto":
+            raise bad_value("prior", self.prior, '"auto", a positive number or a `Prior`')
+        has_twin = self.network is None or isinstance(self.network, MLP)
+        return None if METHODS[self.method].penalised and has_twin else 1.0
+
+    def _schedule(self, n_rows: int) -> Schedule:
+        """Fill in everything left at "auto"."""
+        batch_size, epochs, decay = self.batch_size, self.epochs, self.decay_rate
+        if batch_size == "auto":
+            batch_size = int(np.clip(n_rows // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
+        batch_size = whole("batch_size", batch_size)
+        steps_per_epoch = max(1, n_rows // batch_size)
+        epochs = -(-_STEPS // steps_per_epoch) if epochs == "auto" else whole("epochs", epochs)
+        if decay == "auto":
+            decay = _FINAL_RATE ** (DECAY_EVERY / max(DECAY_EVERY, epochs * steps_per_epoch))
+        rate = _LEARNING_RATE if self.learning_rate == "auto" else self.learning_rate
+        tolerance = _TOLERANCE if self.epochs == "auto" else 0.0
+        rate, decay = positive("learning_rate", rate), positive("decay_rate", decay)
+        return Schedule(epochs, batch_size, rate, decay, tolerance)
+
+    def _train(self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var) -> Ensemble:
+        """Train on standardised rows, and turn what went wrong into warnings."""
+        data = Data.make(x, y, weight)
+        network = self._make_network(n_outputs)
+        prior = self.prior
+        if not isinstance(prior, Prior):
+            prior = Prior.for_network(network, data.x[:1], first_var)
+        self.prior_ = prior
+        with progress_bar(self.verbose, type(self).__name__) as on_check:
+            ensemble = fit_ensemble(
+                _key(self.random_state),
+                network,
+                prior,
+                likelihood,
+                data,
+                method=self.method,
+                n_members=whole("n_members", self.n_members),
+                schedule=self._schedule(data.n_rows),
+                on_check=on_check,
+            )
+        _report_failures(ensemble)
+        return ensemble
+
+    def predict_dist(self, X) -> Predictive:
+        """The whole predictive distribution of each row, in the target's units."""
+        x = self._checked_inputs(X)
+        return self._to_target_units(*self.ensemble_.moments(x))
+
+    def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
+        """Draw ``k`` functions from the posterior: callables X -> mean of the target.
+
+        Each is one member, so its values at different inputs belong together, as Thompson
+        sampling needs; for a classifier it gives class probabilities. No member comes a
+        second time before every member has come once.
+        """
+        check_is_fitted(self)
+        n = self.ensemble_.n_members
+        rng = check_random_state(random_state)
+        rounds = [rng.permutation(n) for _ in range(-(-whole("k", k) // n))]
+        return [self._member_function(int(j)) for j in np.concatenate(rounds)[:k]]
+
+    def _member_function(self, index: int) -> Callable:
+        member = self.ensemble_.member(index)
+
+        def function(X):
+            return self._to_target_units(*member.moments(self._checked_inputs(X))).mean
+
+        return function
+
+
+def _key(random_state) -> jax.Array:
+    """The one place where a ``random_state`` becomes a key."""
+    return jax.random.key(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _report_failures(ensemble: Ensemble) -> None:
+    n_trained = len(ensemble.info.status)
+    if ensemble.n_members < min(2, n_trained):
+        raise EnsembleError(
+            f"{len(ensemble.dropped)} of {n_trained} members diverged even at a tenth of the "
+            "learning rate. Lower `learning_rate`, or check the data for extreme values."
+        )
+    if ensemble.dropped:
+        warnings.warn(
+            f"Members {list(ensemble.dropped)} diverged twice and were dropped; "
+            f"{ensemble.n_members} of {n_trained} remain. A lower `learning_rate` may keep all.",
+            DroppedMemberWarning,
+            stacklevel=4,
+        )
+    late = [j for j in ensemble.member_ids if ensemble.info.status[j] == Status.STEP_LIMIT]
+    if late:
+        warnings.warn(
+            f"Members {late} were still improving when training stopped. Raise `epochs`, or "
+            'leave it at "auto".',
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,116 @@
+"""The classifier."""
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from anchored import tuning
+from anchored._errors import unknown_name
+from anchored.data import merge_rows
+from anchored.ensembles import METHODS
+from anchored.estimators._base import AnchoredEstimator
+from anchored.likelihoods import Categorical
+from anchored.predictive import Predictive
+
+
+class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
+    """Classification with an anchored ensemble of neural networks.
+
+    Class probabilities are the average of the members' softmax outputs. The prior variance
+    is that of highest evidence of the infinitely wide network (Laplace's approximation, one
+    class against the rest, at most 500 rows); the schedule is `AnchoredRegressor`'s.
+
+    Parameters
+    ----------
+    hidden, activation, n_members, network, prior : as in `AnchoredRegressor`.
+    method : anchored, regularised, unconstrained, or deep (here the same as unconstrained).
+    epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
+    random_state, verbose : as in `AnchoredRegressor`.
+
+    Attributes
+    ----------
+    classes_ : the labels, in the order of the columns of `predict_proba`.
+    ensemble_ : the trained `Ensemble`.
+    prior_ : its `Prior`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from anchored import AnchoredClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = AnchoredClassifier(n_members=4, epochs=100, random_state=0).fit(X, y)
+    >>> dist = model.predict_dist([[5.1, 3.5, 1.4, 0.2], [50.0, -30.0, 9.0, 40.0]])
+    >>> bool(dist.mutual_information[1] > dist.mutual_information[0])  # unlike any iris
+    True
+    """
+
+    def __init__(
+        self,
+        hidden=(50,),
+        activation="relu",
+        n_members=10,
+        method="anchored",
+        network=None,
+        prior="auto",
+        epochs="auto",
+        batch_size="auto",
+        learning_rate="auto",
+        decay_rate="auto",
+        random_state=None,
+        verbose=0,
+    ):
+        self.hidden = hidden
+        self.activation = activation
+        self.n_members = n_members
+        self.method = method
+        self.network = network
+        self.prior = prior
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.decay_rate = decay_rate
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit to inputs X [row, feature] and labels y [row] of any type.
+
+        A row of weight w counts as w rows; rows of weight zero are left out.
+        """
+        names = [name for name, row in METHODS.items() if not row.target_noise]
+        if self.method not in names:
+            raise unknown_name("method", self.method, names)
+        X, y, weight = self._check_fit_input(X, y, sample_weight)
+        check_classification_targets(y)
+        self.classes_: np.ndarray = np.unique(y[weight > 0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"`y` must have at least 2 classes among rows of positive weight; got one "
+                f"class, {self.classes_[0]!r}."
+            )
+        kept = weight > 0
+        X, y, weight = X[kept], y[kept], weight[kept]
+        labels = np.asarray(np.searchsorted(self.classes_, y), np.float64)[:, None]
+        x, labels, weight = merge_rows(X, labels, weight) if X.ndim == 2 else (X, labels, weight)
+        x = self._standardise_inputs(x, weight)
+        first_var = self._given_first_var()
+        if first_var is None:
+            first_var = tuning.tune_classification(self._twin(x), x, labels[:, 0], weight)
+        n_classes = len(self.classes_)
+        self.ensemble_ = self._train(x, labels, weight, Categorical(), n_classes, first_var)
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """The most probable class of each row."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)]
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Class probabilities [row, class], averaged over the members."""
+        return self.predict_dist(X).probabilities
+
+    def _to_target_units(self, mean: np.ndarray, var: np.ndarray) -> Predictive:
+        """Pool members' probabilities; float32 sums are made exactly one."""
+        mean = np.asarray(mean, np.float64)
+        mean /= mean.sum(axis=-1, keepdims=True)
+        return Predictive.from_members(mean, var, "categorical")

@@ -1,0 +1,62 @@
+"""Scores of a `Predictive` against what was observed: arrays in, float out."""
+
+import dataclasses
+
+import numpy as np
+
+from anchored.predictive import Predictive
+
+
+def rmse(dist: Predictive, y) -> float:
+    """Root mean square error of the mean, in the target's units; 0 is perfect."""
+    return float(np.sqrt(np.mean(np.square(dist.mean - np.asarray(y)))))
+
+
+def nll(dist: Predictive, y) -> float:
+    """Mean negative log density of the observed rows, in nats; lower is better."""
+    return float(-np.mean(dist.log_density(y)))
+
+
+def coverage(dist: Predictive, y, level: float) -> float:
+    """Share of targets inside their central ``level`` interval; should be ``level``."""
+    lower, upper = dist.interval(level)
+    return float(np.mean((lower <= y) & (y <= upper)))
+
+
+@dataclasses.dataclass(frozen=True)
+class GPComparison:
+    """An ensemble beside its infinite-width twin, averaged over rows and outputs.
+
+    Attributes
+    ----------
+    mean_error : root mean square difference of the two means, as a share of the exact
+        predictive deviation; 0 is perfect.
+    variance_ratio : geometric mean of the ensemble's total variance over the exact one; 1 is
+        perfect, below 1 is over-confident.
+    kl : average KL divergence (nats) of the ensemble's Gaussian marginal from the exact one,
+        noise included; 0 is perfect.
+    n_rows : rows compared.
+    """
+
+    mean_error: float
+    variance_ratio: float
+    kl: float
+    n_rows: int
+
+    @classmethod
+    def between(cls, ensemble: Predictive, exact: Predictive) -> "GPComparison":
+        ratio = ensemble.variance / exact.variance
+        shift = np.square(ensemble.mean - exact.mean) / exact.variance
+        kl = 0.5 * (np.log(ratio) + (1 + shift) / ratio - 1)
+        return cls(
+            float(np.sqrt(shift.mean())),
+            float(np.exp(np.log(ratio).mean())),
+            float(kl.mean()),
+            len(exact.mean),
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"mean error {self.mean_error:.3f} exact deviations, variance ratio "
+            f"{self.variance_ratio:.3f}, average KL {self.kl:.4f} nats ({self.n_rows} rows)"
+        )

@@ -1,0 +1,120 @@
+"""How a function of one member is run for all members on this machine.
+
+`Vmapped` is one compiled program for all members; `Threaded` splits them over cores, one
+such program each; `OneByOne` compiles for a single member and takes the members in turn
+(convolutions on CPU: their fast kernels exist neither under ``vmap`` nor inside a loop).
+"""
+
+import dataclasses
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+
+import jax
+
+from anchored._tree import concatenate_members, stack_members, take_members
+from anchored._typing import MemberMap, Network
+
+
+@dataclasses.dataclass(frozen=True)
+class Vmapped:
+    """All members in one compiled program: ``vmap`` over members, a loop over steps."""
+
+    def loop(self, body, state, own, shared, n_steps):
+        return _vmapped_loop(body, n_members_of(state), 0, state, own, shared, n_steps)
+
+    def apply(self, function, own, shared):
+        return _vmapped_apply(function, own, shared)
+
+
+@dataclasses.dataclass(frozen=True)
+class Threaded:
+    """Equal shares of the members in as many threads, each share vmapped.
+
+    ``n_threads`` must divide the number of members.
+    """
+
+    n_threads: int
+
+    def loop(self, body, state, own, shared, n_steps):
+        size = n_members_of(state) // self.n_threads
+
+        def run(first):
+            part = _vmapped_loop(body, size, first, state, own, shared, n_steps)
+            return jax.block_until_ready(part)
+
+        shares = range(0, n_members_of(state), size)
+        return _join(list(_pool(self.n_threads).map(run, shares)))
+
+    def apply(self, function, own, shared):
+        return _vmapped_apply(function, own, shared)
+
+
+@dataclasses.dataclass(frozen=True)
+class OneByOne:
+    """One member after another, one step after another, from Python."""
+
+    def loop(self, body, state, own, shared, n_steps):
+        finished = []
+        for j in range(n_members_of(state)):
+            member, mine = take_members(state, j), take_members(own, j)
+            for step in range(n_steps):
+                member = _single_step(body, member, mine, shared, step)
+            finished.append(member)
+        return stack_members(finished)
+
+    def apply(self, function, own, shared):
+        members = [take_members(own, j) for j in range(n_members_of(own))]
+        return stack_members([_single_apply(function, member, shared) for member in members])
+
+
+def best_member_map(network: Network, n_members: int) -> MemberMap:
+    """The fastest map for this network on this machine."""
+    if not network.vmappable and jax.default_backend() == "cpu":
+        return OneByOne()
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    # Shares of equal size need one compilation only; small shares are not worth a thread.
+    if jax.default_backend() == "cpu":
+        for n_threads in range(n_cores, 1, -1):
+            if n_members % n_threads == 0 and n_members // n_threads >= 4:
+                return Threaded(n_threads)
+    return Vmapped()
+
+
+def n_members_of(tree) -> int:
+    """Length of the member axis of a stacked tree."""
+    return len(jax.tree.leaves(tree)[0])
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="anchored")
+
+
+_join = jax.jit(concatenate_members)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _vmapped_loop(body, size, first, state, own, shared, n_steps):
+    """Members ``first`` to ``first + size`` through ``n_steps`` steps."""
+    if size < n_members_of(state):
+        state, own = jax.tree.map(
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), (state, own)
+        )
+    step = jax.vmap(body, in_axes=(0, 0, None, None))
+    return jax.lax.fori_loop(0, n_steps, lambda i, s: step(s, own, shared, i), state)
+
+
+@partial(jax.jit, static_argnums=0)
+def _vmapped_apply(function, own, shared):
+    return jax.vmap(function, in_axes=(0, None))(own, shared)
+
+
+@partial(jax.jit, static_argnums=0)
+def _single_step(body, state, own, shared, step):
+    return body(state, own, shared, step)
+
+
+@partial(jax.jit, static_argnums=0)
+def _single_apply(function, own, shared):
+    return function(own, shared)

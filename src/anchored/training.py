@@ -1,0 +1,253 @@
+"""Train all members at once on any loss, until the objective settles.
+
+The loss, the network and the method are the caller's. A run is a sequence of segments,
+each one call of the same compiled program; between them the objective of each member is
+looked at. Python never sits in a training step.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from anchored._errors import Status, bad_value
+from anchored._typing import Array, MemberMap, Params
+from anchored.data import Data
+
+DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
+SETTLED = 5e-3  # a member converged if its last gain is a smaller share of all it gained
+_SEGMENT_STEPS = 500  # most steps between two looks at the objective
+_SEGMENT_ROWS = 4_000_000  # most row numbers held for one segment
+_MIN_CHECKS = 20
+_PATIENCE = 3  # quiet checks in a row before training stops early
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to train.
+
+    Parameters
+    ----------
+    epochs : passes over the data, at most.
+    batch_size : rows in a step; at or above the number of rows, every step sees all of them.
+    learning_rate, decay_rate : Adam's rate, and the factor it is multiplied by every 20 steps.
+    tolerance : stop once the objective (mean over a segment of up to 500 steps) of every
+        member has changed, three times running, by less than this share of all it has
+        gained since the start, or of max(1, |objective|). 0 trains to the end.
+    optimiser : an optax transformation used as it is, in place of Adam; the two rates above
+        are then ignored.
+    """
+
+    epochs: int = 1000
+    batch_size: int = 64
+    learning_rate: float = 0.01
+    decay_rate: float = 1.0
+    tolerance: float = 0.0
+    optimiser: optax.GradientTransformation | None = None
+
+    def __post_init__(self):
+        for name in ("epochs", "batch_size"):
+            if not (isinstance(getattr(self, name), int) and getattr(self, name) >= 1):
+                raise bad_value(name, getattr(self, name), "a positive whole number")
+        if not 0 < self.learning_rate < np.inf:
+            raise bad_value("learning_rate", self.learning_rate, "a positive number")
+        if not 0 < self.decay_rate <= 1:
+            raise bad_value("decay_rate", self.decay_rate, "above 0 and at most 1")
+        if not 0 <= self.tolerance < np.inf:
+            raise bad_value("tolerance", self.tolerance, "zero or a positive number")
+
+    def n_steps(self, n_rows: int) -> int:
+        """Optimiser steps of a full run."""
+        return self.epochs * max(1, n_rows // self.batch_size)
+
+
+class Batch(NamedTuple):
+    """The rows of one step."""
+
+    x: Array
+    y: Array
+    weight: Array
+    rows: Array  # their numbers in the data
+    scale: (
+        Array | float
+    )  # makes a weighted sum over the batch an estimate of the mean over all rows
+
+
+# For one member: loss(params, own, extra, batch). ``own`` is what it needs of this member,
+# ``extra`` what all members share. Hashable, because it is part of the compiled program.
+Loss = Callable[[Params, Params, Params, Batch], Array]
+
+
+class TrainState(NamedTuple):
+    """What the next step needs, for one member (or stacked over all)."""
+
+    params: Params
+    opt_state: Any
+    loss_sum: Array  # of the segment so far
+
+
+class TrainInfo(NamedTuple):
+    """What a human wants to know."""
+
+    status: np.ndarray  # [member] of Status
+    objective: np.ndarray  # [check, member], mean over the segment
+    steps: np.ndarray  # [check], steps done so far
+
+
+class Progress(NamedTuple):
+    """Handed to ``on_check`` after each segment."""
+
+    step: int
+    n_steps: int
+    objective: np.ndarray  # [member]
+
+
+OnCheck = Callable[[Progress], None]
+
+
+class _Shared(NamedTuple):
+    """What a step reads and all members share."""
+
+    data: Data
+    batches: Array  # [step, batch] row numbers
+    first_step: int
+    learning_rate: float
+    decay_rate: float
+    scale: float
+    extra: Params
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+    """One optimiser step of one member."""
+
+    loss: Loss
+    optimiser: optax.GradientTransformation
+
+    def __call__(self, state: TrainState, own: Params, shared: _Shared, i: Array) -> TrainState:
+        rows, data = shared.batches[i], shared.data
+        batch = Batch(data.x[rows], data.y[rows], data.weight[rows], rows, shared.scale)
+        loss, gradient = jax.value_and_grad(self.loss)(state.params, own, shared.extra, batch)
+        updates, opt_state = self.optimiser.update(gradient, state.opt_state, state.params)
+        decays = (shared.first_step + i) // DECAY_EVERY
+        rate = shared.learning_rate * shared.decay_rate**decays
+        params = jax.tree.map(lambda p, u: p + rate * u, state.params, updates)
+        return TrainState(params, opt_state, state.loss_sum + loss)
+
+
+# One object for all fits, because the optimiser is part of the compiled program's key.
+_ADAM = optax.chain(optax.scale_by_adam(), optax.scale(-1.0))
+
+
+def train(
+    seed: int,
+    loss: Loss,
+    params: Params,
+    own: Params,
+    extra: Params,
+    data: Data,
+    schedule: Schedule,
+    member_map: MemberMap,
+    on_check: OnCheck | None = None,
+) -> tuple[Params, TrainInfo]:
+    """Minimise ``loss`` for every member; ``seed`` sets the batch order, which all share."""
+    n_members = len(jax.tree.leaves(params)[0])
+    optimiser = schedule.optimiser or _ADAM
+    state = TrainState(params, jax.vmap(optimiser.init)(params), jnp.zeros(n_members))
+    own_rate = schedule.optimiser is not None
+    n_steps = schedule.n_steps(data.n_rows)
+    segment = _segment_steps(n_steps, data, schedule)
+    batches = _batches(seed, data, schedule)
+    n_seen = min(schedule.batch_size, data.n_rows)
+    shared = _Shared(
+        data=data,
+        batches=jnp.zeros(()),
+        first_step=0,
+        learning_rate=1.0 if own_rate else schedule.learning_rate,
+        decay_rate=1.0 if own_rate else schedule.decay_rate,
+        scale=data.n_rows / (n_seen * data.total_weight),
+        extra=extra,
+    )
+    objective, steps = [], []
+    for first in range(0, n_steps, segment):
+        count = min(segment, n_steps - first)
+        order = _pad_steps(list(itertools.islice(batches, count)), schedule, data)
+        shared = shared._replace(batches=order, first_step=first)
+        state = state._replace(loss_sum=jnp.zeros(n_members))
+        state = member_map.loop(_Step(loss, optimiser), state, own, shared, count)
+        objective.append(np.asarray(state.loss_sum) / count)
+        steps.append(first + count)
+        if on_check is not None:
+            on_check(Progress(steps[-1], n_steps, objective[-1]))
+        if _quiet(objective, schedule.tolerance) or not np.isfinite(objective[-1]).any():
+            break
+    history = np.stack(objective)
+    return state.params, TrainInfo(_status(state.params, history), history, np.asarray(steps))
+
+
+def _max_segment(data: Data, schedule: Schedule) -> int:
+    n_seen = min(schedule.batch_size, len(data.weight))
+    return max(1, min(_SEGMENT_STEPS, _SEGMENT_ROWS // n_seen))
+
+
+def _segment_steps(n_steps: int, data: Data, schedule: Schedule) -> int:
+    """Steps between two checks: even shares of the run, at least 20 of them if it can be."""
+    n_checks = max(-(-n_steps // _max_segment(data, schedule)), min(_MIN_CHECKS, n_steps))
+    return -(-n_steps // n_checks)
+
+
+def _batches(seed: int, data: Data, schedule: Schedule) -> Iterator[np.ndarray]:
+    """Row numbers of each step: random orders of all rows, cut into batches.
+
+    What does not fill a batch at the end of an epoch is left for other epochs, so every
+    batch is an unbiased sample. Full batches take the padding along; its weight is zero.
+    """
+    if schedule.batch_size >= data.n_rows:
+        yield from itertools.repeat(np.arange(len(data.weight), dtype=np.int32))
+    rng = np.random.default_rng(seed)
+    size = schedule.batch_size
+    while True:
+        order = rng.permutation(data.n_rows).astype(np.int32)
+        yield from order[: len(order) // size * size].reshape(-1, size)
+
+
+def _pad_steps(batches: list[np.ndarray], schedule: Schedule, data: Data) -> Array:
+    """Stack the batches of a segment, always to the same shape: one program serves all."""
+    out = np.zeros((_max_segment(data, schedule), len(batches[0])), np.int32)
+    out[: len(batches)] = batches
+    return jnp.asarray(out)
+
+
+def _gain(objective: np.ndarray) -> np.ndarray:
+    """What each check gained [check - 1, member], as a share of the whole gain so far.
+
+    Where the whole gain is small, the share is of max(1, |objective|) instead: less than that
+    many nats per row is lost in the noise of the batches.
+    """
+    with np.errstate(invalid="ignore"):
+        least = np.maximum(1.0, np.abs(objective[-1]))
+        return -np.diff(objective, axis=0) / np.maximum(objective[0] - objective[-1], least)
+
+
+def _quiet(objective: list[np.ndarray], tolerance: float) -> bool:
+    if tolerance == 0 or len(objective) <= _PATIENCE:
+        return False
+    return bool(np.all(np.abs(_gain(np.stack(objective))[-_PATIENCE:]) < tolerance))
+
+
+def _status(params: Params, objective: np.ndarray) -> np.ndarray:
+    """Diverged: not finite, or worse at the end than at the start; else by the last gain."""
+    flat = [np.asarray(leaf).reshape(len(leaf), -1) for leaf in jax.tree.leaves(params)]
+    finite = np.all([np.isfinite(leaf).all(axis=1) for leaf in flat], axis=0)
+    first, last = objective[0], objective[-1]
+    with np.errstate(invalid="ignore"):
+        worse = last > first + 1e-2 * np.maximum(1.0, np.abs(first))
+    last_gain = _gain(objective)[-1] if len(objective) > 1 else np.full(len(last), np.inf)
+    diverged = ~finite | ~np.isfinite(last) | worse
+    status = np.where(last_gain < SETTLED, Status.CONVERGED, Status.STEP_LIMIT)
+    return np.where(diverged, Status.DIVERGED, status)
