@@ -21,16 +21,24 @@ LEVELS = (0.5, 0.9, 0.95)
 BUNDLED = ("diabetes",)
 
 
-@app.callback()
-def main(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
-) -> None:
-    """Error bars for neural networks that you can check."""
-    if version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         from anchored import __version__
 
         typer.echo(__version__)
         raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and stop.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Error bars for neural networks that you can check."""
 
 
 @app.command()

@@ -112,6 +112,7 @@ def fit_ensemble(
     method: str = "anchored",
     n_members: int = 10,
     schedule: Schedule | None = None,
+    start: Params | None = None,
     member_map: MemberMap | None = None,
     on_check: OnCheck | None = None,
 ) -> Ensemble:
@@ -122,12 +123,23 @@ def fit_ensemble(
     network: its penalty is centred on the prior mean. A member that diverges is trained
     once more from a new initial draw, with the same anchor and a tenth of the rate; if it
     diverges again it is left out (`Ensemble.dropped`).
+
+    Parameters
+    ----------
+    key : of everything random: anchors, initial draws, target noise, batch order.
+    network, prior, likelihood, data : the model, written for one member, and the rows.
+    method : a row of `METHODS`.
+    schedule : how long and how fast to train.
+    start : initial parameters [member, ...] in place of draws of ``network.init``.
+    member_map : how members are run on this machine; the fastest known if not given.
+    on_check : called with a `Progress` between the segments of training.
     """
     row = _checked_method(method, likelihood, n_members)
     schedule = schedule or Schedule()
     member_map = member_map or best_member_map(network, n_members)
     key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
-    centres, start = _draw(network, row.anchors, n_members, key_anchor, key_init, prior, data.x[:1])
+    centres, drawn = _draw(network, row.anchors, n_members, key_anchor, key_init, prior, data.x[:1])
+    start = drawn if start is None else start
     own = _Own(centres, None)
     if row.target_noise:
         own = own._replace(noise=_target_noise(key_noise, likelihood, data.y, n_members))

@@ -31,19 +31,22 @@ class Vmapped:
 class Threaded:
     """Equal shares of the members in as many threads, each share vmapped.
 
-    ``n_threads`` must divide the number of members.
+    Members that cannot be shared out equally run in one program after all.
     """
 
     n_threads: int
 
     def loop(self, body, state, own, shared, n_steps):
-        size = n_members_of(state) // self.n_threads
+        n_members = n_members_of(state)
+        if n_members % self.n_threads:
+            return Vmapped().loop(body, state, own, shared, n_steps)
+        size = n_members // self.n_threads
 
         def run(first):
             part = _vmapped_loop(body, size, first, state, own, shared, n_steps)
             return jax.block_until_ready(part)
 
-        shares = range(0, n_members_of(state), size)
+        shares = range(0, n_members, size)
         return _join(list(_pool(self.n_threads).map(run, shares)))
 
     def apply(self, function, own, shared):

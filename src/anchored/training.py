@@ -21,6 +21,7 @@ from anchored.data import Data
 
 DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
 SETTLED = 5e-3  # a member converged if its last gain is a smaller share of all it gained
+_EXPLODED = 10  # a rise of the objective by this many times its size is a divergence
 _SEGMENT_STEPS = 500  # most steps between two looks at the objective
 _SEGMENT_ROWS = 4_000_000  # most row numbers held for one segment
 _MIN_CHECKS = 20
@@ -187,7 +188,8 @@ def train(
         if _quiet(objective, schedule.tolerance) or not np.isfinite(objective[-1]).any():
             break
     history = np.stack(objective)
-    return state.params, TrainInfo(_status(state.params, history), history, np.asarray(steps))
+    status = _status(state.params, history, can_tell=n_steps >= _MIN_CHECKS)
+    return state.params, TrainInfo(status, history, np.asarray(steps))
 
 
 def _max_segment(data: Data, schedule: Schedule) -> int:
@@ -240,14 +242,18 @@ def _quiet(objective: list[np.ndarray], tolerance: float) -> bool:
     return bool(np.all(np.abs(_gain(np.stack(objective))[-_PATIENCE:]) < tolerance))
 
 
-def _status(params: Params, objective: np.ndarray) -> np.ndarray:
-    """Diverged: not finite, or worse at the end than at the start; else by the last gain."""
+def _status(params: Params, objective: np.ndarray, can_tell: bool) -> np.ndarray:
+    """Diverged: not finite, or far worse at the end than at the start; else by the last gains.
+
+    Gains are averaged over three checks, because batches differ; a run of a few steps cannot
+    tell and never counts as converged.
+    """
     flat = [np.asarray(leaf).reshape(len(leaf), -1) for leaf in jax.tree.leaves(params)]
     finite = np.all([np.isfinite(leaf).all(axis=1) for leaf in flat], axis=0)
     first, last = objective[0], objective[-1]
     with np.errstate(invalid="ignore"):
-        worse = last > first + 1e-2 * np.maximum(1.0, np.abs(first))
-    last_gain = _gain(objective)[-1] if len(objective) > 1 else np.full(len(last), np.inf)
-    diverged = ~finite | ~np.isfinite(last) | worse
-    status = np.where(last_gain < SETTLED, Status.CONVERGED, Status.STEP_LIMIT)
-    return np.where(diverged, Status.DIVERGED, status)
+        worse = last > first + _EXPLODED * np.maximum(1.0, np.abs(first))
+    recent = _gain(objective)[-_PATIENCE:]
+    settled = can_tell & (np.mean(recent, axis=0) < SETTLED) if len(recent) else False
+    status = np.where(settled, Status.CONVERGED, Status.STEP_LIMIT)
+    return np.where(~finite | ~np.isfinite(last) | worse, Status.DIVERGED, status)

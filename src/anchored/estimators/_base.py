@@ -56,8 +56,6 @@ class AnchoredEstimator(BaseEstimator):
         check_columns(X)
         X, y = validate_data(self, X, y, ensure_min_samples=2, **self._x_rules(), **kwargs)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not np.any(weight > 0):
-            raise ValueError("`sample_weight` is zero for every row: there is nothing to fit.")
         return X, y, weight
 
     def _x_rules(self) -> dict:

@@ -55,7 +55,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     >>> import numpy as np
     >>> from anchored import AnchoredRegressor
     >>> X = np.linspace(-1, 1, 40)[:, None]
-    >>> model = AnchoredRegressor(n_members=4, epochs=300, random_state=0)
+    >>> model = AnchoredRegressor(n_members=4, random_state=0)
     >>> mean, std = model.fit(X, X[:, 0] ** 2).predict([[0.5], [3.0]], return_std=True)
     >>> bool(std[1] > 10 * std[0])  # far from the data
     True

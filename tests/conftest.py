@@ -1,0 +1,38 @@
+"""Fixed seeds, key reuse checked, and the folder with the UCI tables if it is there."""
+
+import os
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from anchored import Data
+
+jax.config.update("jax_debug_key_reuse", True)
+settings.register_profile("anchored", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("anchored")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def line_data():
+    """Forty noisy points on a plane: x [40, 3], y [40]."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(40, 3))
+    return Data.make(x, x @ [1.0, -0.5, 0.2] + 0.1 * rng.normal(size=40))
+
+
+@pytest.fixture(scope="session")
+def uci_folder():
+    """Folder of the UCI tables: ANCHORED_DATA, or shared/data beside the checkout."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("ANCHORED_DATA", beside))
+    if not (folder / "boston.txt").is_file():
+        pytest.skip("no UCI tables: set ANCHORED_DATA to a folder that has boston.txt")
+    return folder

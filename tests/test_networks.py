@@ -1,0 +1,80 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special
+
+from anchored import MLP, ConvNet, TextCNN
+from anchored._typing import Network
+from anchored.networks import ACTIVATIONS
+
+NETWORKS = [
+    (MLP((7,), 2), jnp.ones((3, 4))),
+    (MLP((), 1), jnp.ones((3, 4))),
+    (MLP((5, 4, 3), 1, "erf"), jnp.ones((3, 4))),
+    (ConvNet(((4, 4), (6,)), (8,), 5), jnp.ones((3, 9, 8, 2))),
+    (TextCNN(20, 4, 6, 3, 8, 3), jnp.ones((3, 12), int)),
+]
+
+
+@pytest.mark.parametrize(("network", "x"), NETWORKS)
+def test_contract(network, x):
+    assert isinstance(network, Network)
+    assert hash(network) == hash(type(network)(**vars(network)))
+    params = network.init(jax.random.key(0), x)
+    assert network.apply(params, x).shape == (3, network.n_outputs)
+    variances = network.prior_variances(params, 2.0)
+    assert jax.tree.structure(variances) == jax.tree.structure(params)
+    assert all(v > 0 for v in jax.tree.leaves(variances))
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_mlp_matches_numpy(name, rng):
+    by_hand = {
+        "relu": lambda z: np.maximum(z, 0),
+        "leaky_relu": lambda z: np.where(z > 0, z, 0.2 * z),
+        "erf": special.erf,
+        "tanh": np.tanh,
+        "gelu": lambda z: 0.5 * z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3))),
+        "softplus": lambda z: np.log1p(np.exp(z)),
+    }[name]
+    network, x = MLP((6, 5), 2, name), rng.normal(size=(4, 3))
+    shapes = network.init(jax.random.key(0), jnp.asarray(x))
+    params = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), shapes)
+    hidden = by_hand(x @ params[0]["weight"] + params[0]["bias"])
+    hidden = by_hand(hidden @ params[1]["weight"] + params[1]["bias"])
+    expected = hidden @ params[2]["weight"]
+    np.testing.assert_allclose(network.apply(params, x), expected, rtol=2e-4, atol=1e-6)
+
+
+def test_last_layer_has_no_bias_unless_it_is_alone():
+    assert "bias" not in MLP((3,)).init(jax.random.key(0), jnp.ones((1, 2)))[-1]
+    assert "bias" in MLP(()).init(jax.random.key(0), jnp.ones((1, 2)))[-1]
+
+
+def test_initial_weights_have_variance_one_over_fan_in():
+    params = MLP((4000,), 1).init(jax.random.key(0), jnp.ones((1, 16)))
+    n = params[0]["weight"].size
+    z = (float(jnp.var(params[0]["weight"])) * 16 - 1) / np.sqrt(2 / n)
+    assert abs(z) < 4
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MLP((5,), 1, "rellu"), r"`activation` must be one of .*Did you mean 'relu'\?"),
+        (lambda: MLP((0,)), "`hidden` must be a tuple of positive whole numbers"),
+        (lambda: MLP((5,), 0), "`n_outputs` must be"),
+        (
+            lambda: ConvNet(((4,), (4,), (4,))).init(jax.random.key(0), jnp.ones((1, 4, 4, 1))),
+            "`blocks` has 3 poolings, too many",
+        ),
+        (
+            lambda: TextCNN(9, 2, 2, 5).init(jax.random.key(0), jnp.ones((1, 4), int)),
+            "`window` is 5 but the sequences have only 4 tokens",
+        ),
+    ],
+)
+def test_errors_name_the_argument(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

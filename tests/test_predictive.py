@@ -1,0 +1,152 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from anchored import Predictive, metrics
+
+MEMBERS = arrays(np.float64, (5, 4), elements=st.floats(-100, 100))
+
+
+def make(family="student-t", n_members=5, noise=0.3):
+    rng = np.random.default_rng(0)
+    members = rng.normal(size=(n_members, 6))
+    return Predictive.from_members(members, np.full_like(members, noise), family)
+
+
+def test_moments_are_the_paper_s():
+    dist = make()
+    np.testing.assert_allclose(dist.mean, dist.members.mean(0))
+    np.testing.assert_allclose(dist.epistemic_var, dist.members.var(0, ddof=1))
+    np.testing.assert_allclose(dist.std**2, dist.epistemic_var + 0.3)
+
+
+def test_gaussian_matches_scipy(rng):
+    dist, y = make("gaussian"), rng.normal(size=6)
+    exact = stats.norm(dist.mean, dist.std)
+    np.testing.assert_allclose(dist.log_density(y), exact.logpdf(y))
+    np.testing.assert_allclose(dist.cdf(y), exact.cdf(y))
+    np.testing.assert_allclose(dist.quantiles([0.05, 0.5]), [exact.ppf(0.05), exact.ppf(0.5)])
+
+
+def test_student_t_matches_scipy(rng):
+    dist, y, n = make(), rng.normal(size=6), 5
+    spread = (1 + 1 / n) * dist.epistemic_var
+    dof = (n - 1) * (spread + 0.3) ** 2 / spread**2
+    exact = stats.t(dof, dist.mean, np.sqrt(spread + 0.3))
+    np.testing.assert_allclose(dist.log_density(y), exact.logpdf(y))
+    np.testing.assert_allclose(dist.cdf(y), exact.cdf(y))
+    np.testing.assert_allclose(dist.interval(0.9), exact.interval(0.9))
+
+
+def test_student_t_tends_to_its_limits():
+    no_noise = make(noise=0.0)
+    scale = np.sqrt(1.2 * no_noise.epistemic_var)
+    np.testing.assert_allclose(
+        no_noise.interval(0.9), stats.t(4, no_noise.mean, scale).interval(0.9)
+    )
+    all_noise = make(noise=1e12)
+    normal = dataclasses.replace(all_noise, family="gaussian")
+    np.testing.assert_allclose(all_noise.interval(0.9), normal.interval(0.9), rtol=1e-5)
+
+
+def test_few_members_are_covered_by_student_t_and_not_by_gaussian():
+    """Members and target are draws of one normal: the t interval is exact, by construction."""
+    rng = np.random.default_rng(0)
+    n_rows, n_members = 40_000, 5
+    members = rng.normal(size=(n_members, n_rows))
+    y = rng.normal(size=n_rows)
+    dist = Predictive.from_members(members, np.zeros_like(members), "student-t")
+    error = 4 * np.sqrt(0.9 * 0.1 / n_rows)
+    assert abs(metrics.coverage(dist, y, 0.9) - 0.9) < error
+    gaussian = dataclasses.replace(dist, family="gaussian")
+    assert metrics.coverage(gaussian, y, 0.9) < 0.85
+
+
+def test_one_member_has_no_spread():
+    dist = make(n_members=1)
+    np.testing.assert_array_equal(dist.epistemic_var, 0)
+    np.testing.assert_allclose(dist.interval(0.9), stats.norm(dist.mean, 0.3**0.5).interval(0.9))
+
+
+@given(MEMBERS, st.permutations(range(5)))
+def test_permuting_members_changes_nothing(members, order):
+    var = np.ones_like(members)
+    one = Predictive.from_members(members, var, "student-t")
+    two = Predictive.from_members(members[list(order)], var, "student-t")
+    np.testing.assert_allclose(one.interval(0.9), two.interval(0.9), rtol=1e-9, atol=1e-9)
+
+
+@given(MEMBERS, st.floats(0.01, 0.98), st.sampled_from(["gaussian", "student-t"]))
+def test_wider_coverage_is_a_wider_interval(members, coverage, family):
+    dist = Predictive.from_members(members, np.ones_like(members), family)
+    narrow, wide = dist.interval(coverage), dist.interval(coverage + 0.01)
+    assert np.all(wide[0] < narrow[0])
+    assert np.all(narrow[1] < wide[1])
+    np.testing.assert_allclose(
+        dist.cdf(narrow[1]) - dist.cdf(narrow[0]), coverage, rtol=1e-6, atol=1e-9
+    )
+
+
+def test_class_probabilities():
+    members = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.1, 0.9], [0.5, 0.5]]])
+    dist = Predictive.from_members(members, members * (1 - members), "categorical")
+    np.testing.assert_allclose(dist.probabilities, 0.5)
+    np.testing.assert_allclose(dist.entropy, np.log(2))
+    each = -(0.9 * np.log(0.9) + 0.1 * np.log(0.1))
+    np.testing.assert_allclose(dist.mutual_information, [np.log(2) - each, 0], atol=1e-12)
+    np.testing.assert_allclose(dist.log_density([0, 1]), np.log(0.5))
+    # One-hot targets: total variance is p (1 - p) up to the M - 1 of the epistemic part.
+    np.testing.assert_allclose(dist.aleatoric_var + dist.epistemic_var / 2, 0.25)
+
+
+def test_counts_and_yes_no_targets():
+    rates = np.array([[1.0, 4.0], [3.0, 4.0]])
+    dist = Predictive.from_members(rates, rates, "poisson")
+    mixture = np.mean(stats.poisson.pmf([2, 5], rates), axis=0)
+    np.testing.assert_allclose(dist.log_density([2, 5]), np.log(mixture))
+    p = np.array([[0.2, 0.7], [0.4, 0.7]])
+    dist = Predictive.from_members(p, p * (1 - p), "bernoulli")
+    np.testing.assert_allclose(dist.log_density([0, 1]), np.log([0.7, 0.7]))
+    np.testing.assert_allclose(dist.probabilities, [[0.7, 0.3], [0.3, 0.7]])
+
+
+@pytest.mark.parametrize("coverage", [0, 1, -0.1, 1.5, "x", None, float("nan")])
+def test_bad_coverage(coverage):
+    with pytest.raises(ValueError, match="`coverage` must be a number between 0 and 1"):
+        make().interval(coverage)
+
+
+def test_misuse_is_named():
+    with pytest.raises(ValueError, match="`levels` must be between 0 and 1"):
+        make().quantiles([0.5, 1.0])
+    with pytest.raises(ValueError, match=r"`y` must have the predictive's shape \(6,\)"):
+        make().log_density(np.zeros((6, 1)))
+    with pytest.raises(TypeError, match="need a continuous predictive"):
+        make("poisson").interval(0.9)
+    with pytest.raises(TypeError, match="has no class probabilities"):
+        _ = make().probabilities
+    with pytest.raises(ValueError, match="`family` must be one of"):
+        make("normal")
+
+
+def test_metrics(rng):
+    dist, y = make("gaussian"), rng.normal(size=6)
+    assert metrics.rmse(dist, y) == pytest.approx(np.sqrt(np.mean((dist.mean - y) ** 2)))
+    assert metrics.nll(dist, y) == pytest.approx(-stats.norm.logpdf(y, dist.mean, dist.std).mean())
+
+
+def test_gp_comparison_against_numerical_kl():
+    one = Predictive(np.array([0.3]), np.array([0.5]), np.array([0.2]))
+    exact = Predictive(np.array([0.0]), np.array([0.3]), np.array([0.2]))
+    grid = np.linspace(-12, 12, 200_001)
+    p, q = stats.norm(0.0, 0.5**0.5), stats.norm(0.3, 0.7**0.5)
+    kl = np.trapezoid(p.pdf(grid) * (p.logpdf(grid) - q.logpdf(grid)), grid)
+    gap = metrics.GPComparison.between(one, exact)
+    assert gap.kl == pytest.approx(kl, rel=1e-6)
+    assert gap.variance_ratio == pytest.approx(0.7 / 0.5)
+    assert gap.mean_error == pytest.approx(0.3 / 0.5**0.5)

@@ -1,0 +1,188 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
+from anchored._errors import Status
+from anchored.ensembles import MemberLoss
+from anchored.scaling import OneByOne, Threaded, Vmapped, best_member_map
+
+
+def fit(data, schedule, network=None, noise=0.05, n_members=4, **kwargs):
+    network = network or MLP((8,))
+    prior = Prior.for_network(network, data.x[:1], first_var=2.0)
+    return fit_ensemble(
+        jax.random.key(0),
+        network,
+        prior,
+        Gaussian(noise),
+        data,
+        n_members=n_members,
+        schedule=schedule,
+        **kwargs,
+    )
+
+
+def leaves(ensemble):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(ensemble.params)]
+
+
+class CountingMLP(MLP):
+    """Counts how often its forward pass is traced."""
+
+    traces = 0
+
+    def apply(self, params, x):
+        type(self).traces += 1
+        return super().apply(params, x)
+
+
+def traced_by(run):
+    before = CountingMLP.traces
+    run()
+    return CountingMLP.traces - before
+
+
+def test_compilations(rng):
+    """Fits and predictions of the same shapes compile once; members do not add traces."""
+    network, schedule = CountingMLP((6,)), Schedule(5, 8, 0.01, 0.99)
+    make = [Data.make(rng.normal(size=(n, 3)), rng.normal(size=n)) for n in (31, 32)]
+    first = traced_by(lambda: fit(make[0], schedule, network, n_members=2))
+    assert first >= 1
+    assert traced_by(lambda: fit(make[0], schedule, network, n_members=2)) == 0
+    other = Schedule(7, 8, 0.02, 0.9)
+    assert traced_by(lambda: fit(make[0], other, network, noise=0.3, n_members=2)) == 0
+    assert traced_by(lambda: fit(make[1], schedule, network, n_members=2)) == 0
+    assert traced_by(lambda: fit(make[0], schedule, network, n_members=50)) <= first
+    ensemble = fit(make[0], schedule, network, n_members=2)
+    assert traced_by(lambda: ensemble.predict(np.zeros((10, 3)))) == 1
+    assert traced_by(lambda: ensemble.predict(np.zeros((200, 3)))) == 0
+
+
+def test_the_minimiser_does_not_depend_on_the_batch_size(rng):
+    """The scaling contract: a linear model trained in batches of 8 and of all 64 rows."""
+    x = rng.normal(size=(64, 2))
+    data = Data.make(x, x @ [1.0, -2.0] + 0.5 * rng.normal(size=64))
+    few, all_rows = (
+        leaves(fit(data, Schedule(epochs, size, 0.05, 0.97), MLP(()), noise=0.25))
+        for epochs, size in ((600, 8), (4000, 64))
+    )
+    for a, b in zip(few, all_rows, strict=True):
+        np.testing.assert_allclose(a, b, atol=5e-3)
+    # Rows that count twice halve the pull of the prior: the contract is about N, not B.
+    twice = leaves(
+        fit(
+            Data.make(x, data.y[:64, 0], np.full(64, 2.0)),
+            Schedule(4000, 64, 0.05, 0.97),
+            MLP(()),
+            noise=0.5,
+        )
+    )
+    for a, b in zip(twice, all_rows, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+def test_loss_is_the_negative_log_posterior_over_n(line_data):
+    """Against the prior's and the likelihood's own densities, constants aside."""
+    network, likelihood = MLP((4,)), Gaussian(0.2)
+    prior = Prior.for_network(network, line_data.x[:1], first_var=2.0)
+    one, two = (network.init(jax.random.key(s), line_data.x[:1]) for s in (1, 2))
+    n = line_data.n_rows
+    x, y = line_data.x[:n], line_data.y[:n]
+
+    def posterior(p):
+        log_lik = likelihood.log_prob(network.apply(p, x), y).sum()
+        return -(log_lik + prior.log_prob(p)) / n
+
+    from anchored.ensembles import _Extra, _Own
+    from anchored.training import Batch
+
+    loss = MemberLoss(network, None)
+    batch = Batch(x, y, jnp.ones(n), jnp.arange(n), 1 / n)
+    ours = [
+        loss(p, _Own(prior.mean, None), _Extra(prior.scale, likelihood, 1 / n), batch)
+        for p in (one, two)
+    ]
+    np.testing.assert_allclose(ours[0] - ours[1], posterior(one) - posterior(two), rtol=1e-4)
+
+
+def test_maps_agree(line_data):
+    """Vmapped, threaded and one by one are the same computation."""
+    schedule = Schedule(20, 16, 0.01, 0.99)
+    maps = Vmapped(), Threaded(2), Threaded(3), OneByOne()  # 4 members: 3 threads cannot share
+    results = [leaves(fit(line_data, schedule, member_map=m)) for m in maps]
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_best_map_knows_convolutions():
+    from anchored import ConvNet
+
+    assert best_member_map(ConvNet(), 10) == OneByOne()
+    assert isinstance(best_member_map(MLP((5,)), 10), Vmapped | Threaded)
+    assert best_member_map(MLP((5,)), 3) == Vmapped()
+
+
+def test_history_and_progress(line_data):
+    seen = []
+    ensemble = fit(line_data, Schedule(100, 16, 0.01), on_check=seen.append)
+    info = ensemble.info
+    assert info.objective.shape == (len(info.steps), 4)
+    assert info.steps[-1] == Schedule(100, 16).n_steps(40) == 200
+    assert [p.step for p in seen] == list(info.steps)
+    assert np.all(info.objective[-1] < info.objective[0])
+
+
+def test_stops_when_the_objective_has_settled(line_data):
+    long = Schedule(40_000, 64, 0.02, 0.99, tolerance=1e-4)
+    ensemble = fit(line_data, long)
+    assert ensemble.info.steps[-1] < 0.5 * long.n_steps(40)
+    assert np.all(ensemble.info.status == Status.CONVERGED)
+
+
+def test_stopped_too_early_is_said(line_data):
+    ensemble = fit(line_data, Schedule(3, 16, 0.001))
+    assert np.all(ensemble.info.status == Status.STEP_LIMIT)
+
+
+def test_any_optax_optimiser(line_data):
+    adam = Schedule(300, 64, 0.02)
+    ours, theirs = (
+        leaves(fit(line_data, s)) for s in (adam, Schedule(300, 64, optimiser=optax.adam(0.02)))
+    )
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+    lbfgs_free = fit(line_data, Schedule(300, 64, optimiser=optax.sgd(1e-3, momentum=0.9)))
+    assert np.all(lbfgs_free.info.objective[-1] < lbfgs_free.info.objective[0])
+
+
+def test_the_staircase_is_the_paper_s(line_data):
+    """Twenty steps at the full rate, then the decayed one."""
+    staircase = optax.exponential_decay(0.02, 20, 0.5, staircase=True)
+    ours, theirs = (
+        leaves(fit(line_data, s))
+        for s in (
+            Schedule(100, 64, 0.02, 0.5),
+            Schedule(100, 64, optimiser=optax.adam(staircase)),
+        )
+    )
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"epochs": 0}, "`epochs` must be a positive whole number; got 0"),
+        ({"batch_size": 1.5}, "`batch_size` must be a positive whole number; got 1.5"),
+        ({"learning_rate": -1.0}, "`learning_rate` must be a positive number"),
+        ({"decay_rate": 1.2}, "`decay_rate` must be above 0 and at most 1"),
+        ({"tolerance": -1.0}, "`tolerance` must be zero or a positive number"),
+    ],
+)
+def test_bad_schedules_are_named(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        Schedule(**kwargs)
