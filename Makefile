@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint bench docs clean
+.PHONY: run test test-all lint bench bench-uci docs clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data, print the scores, draw a picture
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -20,8 +20,11 @@ lint: .venv/test
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-bench: .venv/bench  ## speed beside PyTorch, memory, and the paper's level; fails below a target
+bench: .venv/bench  ## speed beside PyTorch, and memory; fails below a target
 	$(BIN)/python -m benchmarks.run
+
+bench-uci: .venv/test  ## the paper's level on five small tables; needs ANCHORED_DATA
+	$(BIN)/python -m benchmarks.uci
 
 docs: .venv/run  ## draw the pictures of the README
 	$(BIN)/python examples/six_points.py docs/images/six_points.png
