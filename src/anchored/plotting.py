@@ -28,7 +28,7 @@ def predicted_against_observed(ax, dist: Predictive, y, level: float = 0.9):
     ends = [min(y.min(), dist.mean.min()), max(y.max(), dist.mean.max())]
     ax.plot(ends, ends, color=GREY, lw=1, ls="--", zorder=0)
     ax.set(xlabel="observed", ylabel=f"predicted, with {level:.0%} interval")
-    ax.legend(frameon=False, loc="upper left")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return ax
 
 
@@ -54,7 +54,7 @@ def coverage_curve(ax, dist: Predictive, y):
     ax.set(
         xlabel="nominal coverage", ylabel="observed coverage", xlim=(0, 1), ylim=(0, 1), aspect=1
     )
-    ax.legend(frameon=False, loc="upper left")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return ax
 
 

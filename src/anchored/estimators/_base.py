@@ -123,6 +123,7 @@ class AnchoredEstimator(BaseEstimator):
         if not isinstance(prior, Prior):
             prior = Prior.for_network(network, data.x[:1], first_var)
         self.prior_ = prior
+        schedule = self._schedule(data.n_rows)
         with progress_bar(self.verbose, type(self).__name__) as on_check:
             ensemble = fit_ensemble(
                 _key(self.random_state),
@@ -132,10 +133,10 @@ class AnchoredEstimator(BaseEstimator):
                 data,
                 method=self.method,
                 n_members=whole("n_members", self.n_members),
-                schedule=self._schedule(data.n_rows),
+                schedule=schedule,
                 on_check=on_check,
             )
-        _report_failures(ensemble)
+        _report_failures(ensemble, schedule.epochs)
         return ensemble
 
     def predict_dist(self, X) -> Predictive:
@@ -170,7 +171,7 @@ def _key(random_state) -> jax.Array:
     return jax.random.key(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _report_failures(ensemble: Ensemble) -> None:
+def _report_failures(ensemble: Ensemble, epochs: int) -> None:
     n_trained = len(ensemble.info.status)
     if ensemble.n_members < min(2, n_trained):
         raise EnsembleError(
@@ -187,8 +188,9 @@ def _report_failures(ensemble: Ensemble) -> None:
     late = [j for j in ensemble.member_ids if ensemble.info.status[j] == Status.STEP_LIMIT]
     if late:
         warnings.warn(
-            f"Members {late} were still improving when training stopped. Raise `epochs`, or "
-            'leave it at "auto".',
+            f"Members {late} were still improving when training stopped after "
+            f"{ensemble.info.steps[-1]:,} steps. Raise `epochs` (it was {epochs:,}) for a closer "
+            "fit; predictions are usable.",
             ConvergenceWarning,
             stacklevel=4,
         )
