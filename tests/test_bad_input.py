@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anchored import AnchoredClassifier, AnchoredRegressor
+from anchored import MLP, AnchoredClassifier, AnchoredRegressor, TextCNN
 
 QUICK = {"n_members": 2, "epochs": 20, "hidden": (4,), "random_state": 0}
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -95,7 +95,7 @@ def test_bad_weights(make, weight, message):
         ({"batch_size": "big"}, "`batch_size` must be a positive whole number; got 'big'"),
         ({"learning_rate": 0}, '`learning_rate` must be a positive number or "auto"; got 0'),
         ({"decay_rate": 2.0}, "`decay_rate` must be above 0 and at most 1; got 2.0"),
-        ({"prior": -3.0}, '`prior` must be a positive number or "auto"; got -3.0'),
+        ({"prior": -3.0}, '`prior` must be "auto", a positive number or a `Prior`; got -3.0'),
         ({"prior": "wide"}, '`prior` must be "auto", a positive number or a `Prior`; got'),
     ],
 )
@@ -112,6 +112,10 @@ def test_bad_settings(make, changed, message):
         ({"noise_var": "low"}, '`noise_var` must be "auto" or positive; got'),
         ({"noise_var": [1.0, 2.0, 3.0]}, "`noise_var` must be one number or 1 of them"),
         ({"predictive": "normal"}, "`predictive` must be one of gaussian, student-t"),
+        ({"method": "deep", "noise_var": 0.5}, "`noise_var` must be .*'deep' learns the noise"),
+        ({"network": MLP((4,), 3)}, "`network` must have 1 outputs for this `y` and `method`"),
+        ({"network": MLP}, "`network` must be an object with `init` and `apply`"),
+        ({"network": "mlp"}, "`network` must be an object with `init` and `apply`"),
     ],
 )
 def test_bad_regression_settings(changed, message):
@@ -122,6 +126,23 @@ def test_bad_regression_settings(changed, message):
 def test_target_noise_needs_a_target():
     with pytest.raises(ValueError, match="`method` must be one of anchored, regularised"):
         AnchoredClassifier(**QUICK, method="rms").fit(X, LABELS)
+
+
+def test_words_outside_the_vocabulary():
+    tokens = np.arange(60).reshape(20, 3)
+    model = AnchoredClassifier(**QUICK, network=TextCNN(30, 2, 2, 2, 4, 2))
+    with pytest.raises(ValueError, match="`X` must hold whole numbers from 0 to 29"):
+        model.fit(tokens, LABELS)
+
+
+def test_networks_must_fit_the_classes():
+    with pytest.raises(ValueError, match=r"`network` must have 2 outputs .* it has 5"):
+        AnchoredClassifier(**QUICK, network=MLP((4,), 5)).fit(X, LABELS)
+
+
+def test_targets_beyond_double_precision():
+    with pytest.raises(ValueError, match=r"`y` has a deviation of .* give it in other units"):
+        AnchoredRegressor(**QUICK).fit(X, Y * 1e200)
 
 
 def test_wrong_columns_at_predict():

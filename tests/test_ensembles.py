@@ -204,6 +204,18 @@ def test_a_diverged_member_is_trained_again_and_poisons_nothing(line_data):
     assert_trees(lambda a, b: np.testing.assert_array_equal(a, b[kept]), ensemble.centres, anchors)
 
 
+def test_a_prior_of_another_network_is_named(line_data):
+    prior = Prior.for_network(MLP((5,)), line_data.x[:1])
+    with pytest.raises(ValueError, match="`prior` must be shaped like the parameters of `network`"):
+        fit_ensemble(jax.random.key(0), MLP((8,)), prior, Gaussian(0.1), line_data)
+
+
+def test_too_few_classes_are_named(rng):
+    data = Data.make(rng.normal(size=(9, 2)), np.arange(9) % 3)
+    with pytest.raises(ValueError, match="has 2 outputs, which Categorical reads as 2"):
+        fit(data, network=MLP((8,), 2), likelihood=Categorical())
+
+
 def test_hopeless_members_are_data_not_an_exception(line_data):
     ensemble = fit(line_data, network=Explosive((8,), hopeless=True))
     assert ensemble.n_members == 0
@@ -226,8 +238,18 @@ def test_start_can_be_given(line_data):
         ({"n_members": 0}, "`n_members` must be a positive whole number; got 0"),
         ({"method": "rms", "likelihood": Poisson()}, "needs a `Gaussian` likelihood; got Poisson"),
         ({"method": "deep"}, r"give it `HeteroskedasticGaussian\(\)`"),
+        ({"network": MLP((8,), 3)}, "`network` has 3 outputs, which Gaussian reads as 3 targets"),
     ],
 )
 def test_errors_name_the_argument(line_data, kwargs, message):
     with pytest.raises(ValueError, match=message):
         fit(line_data, **kwargs)
+
+
+def test_retried_members_do_not_depend_on_the_number_of_members(line_data):
+    few, many = (fit(line_data, network=Explosive((8,)), n_members=n) for n in (6, 9))
+    again = set(few.retrained) & set(few.member_ids)
+    assert again
+    for j in again:
+        one, two = (e.member(e.member_ids.index(j)).params for e in (few, many))
+        assert_trees(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), one, two)

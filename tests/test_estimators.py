@@ -302,3 +302,64 @@ def test_diabetes_by_default_is_calibrated():
     lower, upper = model.predict_interval(X[300:], 0.9).T
     covered = np.mean((lower <= y[300:]) & (y[300:] <= upper))
     assert abs(covered - 0.9) < 4 * np.sqrt(0.9 * 0.1 / 142)
+
+
+def test_whole_numbers_are_standardised_unless_they_are_tokens(rng):
+    X = rng.integers(20_000, 90_000, size=(80, 2))
+    y = X[:, 0] / 1e4 + 0.01 * rng.normal(size=80)
+    network = MLP((20,))
+    model = AnchoredRegressor(n_members=2, epochs=1500, network=network, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.95
+    images = rng.integers(0, 256, size=(20, 6, 6, 1), dtype=np.uint8)
+    labels = np.arange(20) % 2
+    conv = AnchoredClassifier(**QUICK | {"n_members": 2}, network=ConvNet(((4,),), (8,), 2))
+    assert conv.fit(images, labels).predict_proba(images).shape == (20, 2)
+
+
+@pytest.mark.parametrize("settings", [{"method": "unconstrained"}, {"prior": "whole"}])
+def test_noise_is_tuned_with_a_free_kernel(rng, settings):
+    """A prior that is given, or does not matter, must not hold the noise's own kernel."""
+    X = np.sort(rng.uniform(-1, 1, size=(200, 1)), axis=0)
+    y = np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    if "prior" in settings:
+        settings = {"prior": Prior.for_network(MLP((20,)), X, first_var=200.0)}
+    model = AnchoredRegressor(n_members=2, epochs=3000, hidden=(20,), random_state=0, **settings)
+    assert 0.5 < model.fit(X, y).noise_var_[0] / 0.01 < 2
+
+
+def test_rows_of_images_may_come_in_any_order(rng):
+    images = rng.normal(size=(60, 4, 4, 1))
+    y = images.mean(axis=(1, 2, 3)) + 0.1 * rng.normal(size=60)
+    order = np.argsort(y)
+    weight = (np.arange(60) > 5).astype(float)
+    network = ConvNet(((3,),), (4,), 1)
+    one, two = (
+        AnchoredRegressor(**QUICK | {"n_members": 2}, network=network)
+        .fit(images[i], y[i], sample_weight=weight[i])
+        .predict(images[:3])
+        for i in (np.arange(60), order)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_sampled_functions_outlive_another_fit(line):
+    X, y = line
+    model = AnchoredRegressor(**FIXED).fit(X, y)
+    function = model.sample_functions(1, random_state=0)[0]
+    before = function(X)
+    model.fit(100 * X, -5 * y)
+    np.testing.assert_array_equal(function(X), before)
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was(line):
+    X, y = line
+    model = AnchoredRegressor(**FIXED).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(EnsembleError):
+        model.set_params(learning_rate=1e30).fit(100 * X, -5 * y)
+    np.testing.assert_array_equal(model.predict(X), before)
+    fresh = AnchoredRegressor(**FIXED | {"learning_rate": 1e30})
+    with pytest.raises(EnsembleError):
+        fresh.fit(X, y)
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)

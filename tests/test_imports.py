@@ -32,9 +32,8 @@ def test_estimators_do_not_load_plotting_or_the_command_line():
 
 
 def test_every_public_name_loads_and_is_documented():
-    for name in dir(anchored):
-        if name.startswith("__"):
-            continue
+    assert sorted(anchored.__all__) == [n for n in dir(anchored) if not n.startswith("__")]
+    for name in anchored.__all__:
         assert getattr(anchored, name).__doc__, f"{name} has no docstring"
     with pytest.raises(AttributeError, match="has no attribute 'Regressor'"):
         _ = anchored.Regressor

@@ -63,7 +63,7 @@ def test_initial_weights_have_variance_one_over_fan_in():
     ("make", "message"),
     [
         (lambda: MLP((5,), 1, "rellu"), r"`activation` must be one of .*Did you mean 'relu'\?"),
-        (lambda: MLP((0,)), "`hidden` must be a tuple of positive whole numbers"),
+        (lambda: MLP((0,)), "`hidden` must be a positive whole number or a tuple of them"),
         (lambda: MLP((5,), 0), "`n_outputs` must be"),
         (
             lambda: ConvNet(((4,), (4,), (4,))).init(jax.random.key(0), jnp.ones((1, 4, 4, 1))),

@@ -140,6 +140,12 @@ def test_metrics(rng):
     assert metrics.nll(dist, y) == pytest.approx(-stats.norm.logpdf(y, dist.mean, dist.std).mean())
 
 
+def test_metrics_refuse_shapes_that_would_broadcast():
+    for score in (metrics.rmse, metrics.nll, lambda d, y: metrics.coverage(d, y, 0.9)):
+        with pytest.raises(ValueError, match=r"`y` must have the predictive's shape \(6,\)"):
+            score(make(), np.zeros((6, 1)))
+
+
 def test_gp_comparison_against_numerical_kl():
     one = Predictive(np.array([0.3]), np.array([0.5]), np.array([0.2]))
     exact = Predictive(np.array([0.0]), np.array([0.3]), np.array([0.2]))

@@ -71,3 +71,8 @@ def test_unknown_leaf_lists_the_leaves():
         prior.with_leaf("2/weight", variance=1.0)
     with pytest.raises(ValueError, match="`variance` must be positive"):
         prior.with_leaf("0/bias", variance=-1.0)
+
+
+def test_a_network_without_variances_is_told_what_to_do():
+    with pytest.raises(TypeError, match=r"has no `prior_variances\(params, first_var\)`"):
+        Prior.for_network(object(), jnp.zeros((1, 2)))

@@ -83,3 +83,27 @@ def test_exact_anchors_give_the_exact_posterior(problem):
     anchors = rms.exact_anchor_distribution(prior, precision)
     push = exact.cov @ np.linalg.inv(prior.cov)
     np.testing.assert_allclose(push @ anchors.cov @ push.T, exact.cov, rtol=1e-10)
+
+
+def test_rms_takes_weights_as_repetitions():
+    """Target noise of a row of weight w is that of the mean of w rows."""
+    x, y, weight = np.array([[-1.0], [0.5], [2.0]]), np.array([0.0, 1.0, 0.5]), np.full(3, 25.0)
+    network = MLP(())
+    ensemble = fit_ensemble(
+        jax.random.key(0),
+        network,
+        Prior.for_network(network, x, first_var=1.0),
+        Gaussian(NOISE_VAR),
+        Data.make(x, y, weight),
+        method="rms",
+        n_members=N_MEMBERS,
+        schedule=Schedule(6000, 16, 0.05, 0.975),
+    )
+    layer = ensemble.params[0]
+    draws = np.column_stack([layer["bias"], layer["weight"][..., 0]])
+    design = np.column_stack([np.ones(3), x]).repeat(25, axis=0)
+    likelihood = rms.linear_likelihood(design, y.repeat(25), NOISE_VAR)
+    exact = rms.posterior(rms.Normal(np.zeros(2), np.eye(2)), *likelihood)
+    z_mean, z_cov = z_scores(draws, exact)
+    assert np.abs(z_mean).max() < LIMIT
+    assert np.abs(z_cov).max() < LIMIT

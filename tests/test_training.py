@@ -132,7 +132,7 @@ def test_history_and_progress(line_data):
     info = ensemble.info
     assert info.objective.shape == (len(info.steps), 4)
     assert info.steps[-1] == Schedule(100, 16).n_steps(40) == 200
-    assert [p.step for p in seen] == list(info.steps)
+    assert [0, *(p.step for p in seen)] == list(info.steps)
     assert np.all(info.objective[-1] < info.objective[0])
 
 
@@ -186,3 +186,22 @@ def test_the_staircase_is_the_paper_s(line_data):
 def test_bad_schedules_are_named(kwargs, message):
     with pytest.raises(ValueError, match=message):
         Schedule(**kwargs)
+
+
+def test_an_explosion_in_the_first_segment_is_a_divergence(line_data):
+    ensemble = fit(line_data, Schedule(200, 16, 1e6))
+    assert len(ensemble.retrained) == 4
+    assert np.all(ensemble.info.status == Status.DIVERGED)
+
+
+@pytest.mark.parametrize(("n_rows", "batch_size"), [(17, 17), (49, 50), (49, 48), (5, 500)])
+def test_any_batch_size_goes(n_rows, batch_size, rng):
+    data = Data.make(rng.normal(size=(n_rows, 2)), rng.normal(size=n_rows))
+    ensemble = fit(data, Schedule(30, batch_size, 0.01))
+    assert np.isfinite(ensemble.info.objective).all()
+
+
+def test_rows_without_weight_come_first(rng):
+    weight = np.r_[np.zeros(5000), np.ones(50)]
+    data = Data.make(rng.normal(size=(5050, 2)), rng.normal(size=5050), weight)
+    assert np.isfinite(fit(data, Schedule(2, 64, 0.01)).info.objective).all()

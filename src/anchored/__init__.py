@@ -28,6 +28,25 @@ _HOMES = {
 }
 
 
+__all__ = [
+    "MLP",
+    "AnchoredClassifier",
+    "AnchoredRegressor",
+    "Bernoulli",
+    "Categorical",
+    "ConvNet",
+    "Data",
+    "Ensemble",
+    "Gaussian",
+    "HeteroskedasticGaussian",
+    "Poisson",
+    "Predictive",
+    "Prior",
+    "Schedule",
+    "TextCNN",
+    "fit_ensemble",
+]
+
 if TYPE_CHECKING:
     from anchored.data import Data as Data
     from anchored.ensembles import Ensemble as Ensemble

@@ -26,3 +26,4 @@ def progress_bar(verbose: int, title: str) -> Iterator[OnCheck | None]:
             bar.update(task, description=words, total=progress.n_steps, completed=progress.step)
 
         yield on_check
+        bar.update(task, total=bar.tasks[task].completed)  # full, also after an early stop

@@ -13,11 +13,11 @@ def whole(argument: str, value) -> int:
     raise bad_value(argument, value, "a positive whole number")
 
 
-def positive(argument: str, value) -> float:
+def positive(argument: str, value, need: str = 'a positive number or "auto"') -> float:
     is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if is_number and np.isfinite(value) and value > 0:
         return float(value)
-    raise bad_value(argument, value, 'a positive number or "auto"')
+    raise bad_value(argument, value, need)
 
 
 def check_columns(X) -> None:
@@ -34,7 +34,22 @@ def check_columns(X) -> None:
 
 
 def _is_text(dtype) -> bool:
-    return any(word in str(dtype).lower() for word in ("object", "str", "categor", "date", "enum"))
+    words = ("object", "str", "categor", "date", "time", "duration", "enum")
+    return any(word in str(dtype).lower() for word in words)
+
+
+def check_network(network) -> None:
+    """A network of the user's own is an object that can start and apply itself."""
+    if isinstance(network, type) or not (hasattr(network, "init") and hasattr(network, "apply")):
+        raise bad_value("network", network, "an object with `init` and `apply`, e.g. MLP((50,))")
+
+
+def check_tokens(network, x: np.ndarray) -> np.ndarray:
+    """Word numbers must be whole and inside the network's vocabulary, if it says one."""
+    most = getattr(network, "vocabulary", np.inf)
+    if not np.issubdtype(x.dtype, np.integer) or x.min() < 0 or x.max() >= most:
+        raise ValueError(f"`X` must hold whole numbers from 0 to {most - 1}, the words' numbers.")
+    return x
 
 
 def check_range(z: np.ndarray) -> np.ndarray:

@@ -1,12 +1,11 @@
 """The ``anchored`` command: parses, calls, prints."""
 
+import io
 import json
 import os
-import sys
-import tempfile
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -53,8 +52,8 @@ def fit(
 ) -> None:
     """Fit, score on held-out rows, compare with the exact GP and draw a picture."""
     if data not in BUNDLED:
-        typer.echo(f"anchored: DATA must be one of {', '.join(BUNDLED)}; got {data!r}.", err=True)
-        raise typer.Exit(2)
+        _fail(f"DATA must be one of {', '.join(BUNDLED)}; got {data!r}.")
+    _make_folder(out)
     from sklearn.datasets import load_diabetes
     from sklearn.model_selection import train_test_split
 
@@ -128,22 +127,34 @@ def _draw(path: Path, dist, y) -> Path | None:
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.8), layout="constrained")
     plotting.predicted_against_observed(axes[0], dist, y)
     plotting.coverage_curve(axes[1], dist, y)
-    with tempfile.TemporaryFile() as buffer:
-        figure.savefig(buffer, format="png", dpi=150)
-        buffer.seek(0)
-        _write_whole(path, buffer.read())
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    _write_whole(path, buffer.getvalue())
     pyplot.close(figure)
     return path
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write to a temporary name and rename: a reader never sees half a file."""
+def _make_folder(folder: Path) -> None:
+    """Make ``folder`` and see that files can be written there, before the work is done."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, path)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(13, "Permission denied")
     except OSError as error:
-        typer.echo(f"anchored: cannot write {path}: {error.strerror}.", err=True)
-        sys.exit(2)
+        _fail(f"cannot write to {folder}: {error.strerror}.")
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write under another name, then rename: a reader never sees half a file."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        _fail(f"cannot write {path}: {error.strerror}.")
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"anchored: {message}", err=True)
+    raise typer.Exit(2)

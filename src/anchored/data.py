@@ -123,11 +123,14 @@ def merge_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray):
     again = np.flatnonzero(code[1:] == code[:-1]) + 1
     if not len(again):
         return x, y, weight
-    same = np.array(
-        [np.array_equal(x[i], x[i - 1]) and np.array_equal(y[i], y[i - 1]) for i in again]
-    )
+    same = _equal_rows(x, again) & _equal_rows(y, again)
     starts = np.delete(np.arange(len(x)), again[same])
     return x[starts], y[starts], np.add.reduceat(weight, starts)
+
+
+def _equal_rows(array: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Whether each row of ``index`` equals the row before it."""
+    return np.all((array[index] == array[index - 1]).reshape(len(index), -1), axis=1)
 
 
 def _row_codes(array: np.ndarray) -> np.ndarray:

@@ -10,13 +10,12 @@ of the penalty, in its weight, and in noise added to the targets.
 
 import dataclasses
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from anchored._errors import Status, bad_value, unknown_name
 from anchored._tree import Raveller, as_pytree, from_pytree, squared_distance, take_members
@@ -60,7 +59,7 @@ class Ensemble:
     params: Params
     centres: Params  # the anchors, or copies of the prior mean
     member_ids: tuple[int, ...]  # numbers of the members kept, in order
-    info: TrainInfo  # of all members trained, dropped ones included
+    info: TrainInfo  # of all members trained, dropped ones included; objectives of first tries
     retrained: tuple[int, ...]  # members that diverged and were trained again
 
     @property
@@ -135,6 +134,7 @@ def fit_ensemble(
     on_check : called with a `Progress` between the segments of training.
     """
     row = _checked_method(method, likelihood, n_members)
+    _check_model(network, prior, likelihood, data)
     schedule = schedule or Schedule()
     member_map = member_map or best_member_map(network, n_members)
     key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
@@ -142,7 +142,7 @@ def fit_ensemble(
     start = drawn if start is None else start
     own = _Own(centres, None)
     if row.target_noise:
-        own = own._replace(noise=_target_noise(key_noise, likelihood, data.y, n_members))
+        own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
     fit = partial(
         _train_members,
         int(jax.random.bits(key_order)),
@@ -231,13 +231,9 @@ def _train_members(
 
 def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
     """Second try for diverged members: new initial draw, same anchor, a lower rate."""
-    keys = member_keys(jax.random.fold_in(key_init, len(info.status)), len(info.status))
-    start = _initial_params(network, keys[failed], data.x[:1])
-    slower = dataclasses.replace(schedule, learning_rate=schedule.learning_rate * _RETRY_RATE)
-    if schedule.optimiser is not None:
-        damped = optax.chain(schedule.optimiser, optax.scale(_RETRY_RATE))
-        slower = dataclasses.replace(schedule, optimiser=damped)
-    again, second = fit(start, take_members(own, failed), slower)
+    keys = member_keys(key_init, len(info.status))[failed]
+    start = _initial_params(network, jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), data.x[:1])
+    again, second = fit(start, take_members(own, failed), schedule.slower(_RETRY_RATE))
     params = jax.tree.map(lambda old, new: old.at[failed].set(new), params, again)
     status = info.status.copy()
     status[failed] = second.status
@@ -263,6 +259,37 @@ def _checked_method(method: str, likelihood: Likelihood, n_members: int) -> Meth
     if n_members == 1:
         row = dataclasses.replace(row, anchors=False, target_noise=False)
     return row
+
+
+@lru_cache
+def model_shapes(network: Network, row_shape: tuple[int, ...], dtype) -> tuple[Params, Params]:
+    """Shapes of the parameters and of the outputs for inputs of one row; nothing is computed."""
+    x = jax.ShapeDtypeStruct((1, *row_shape), dtype)
+    params = jax.eval_shape(network.init, jax.random.key(0), x)
+    return params, jax.eval_shape(network.apply, params, x)
+
+
+def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: Data) -> None:
+    """Shapes that do not belong together would broadcast in silence or fail inside JAX."""
+    params, outputs = model_shapes(network, data.x.shape[1:], data.x.dtype)
+    shapes = [jax.tree.map(lambda leaf: leaf.shape, tree) for tree in (params, prior.scale)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            "`prior` must be shaped like the parameters of `network`; make it with "
+            f"Prior.for_network(network, x). The network has {shapes[0]}, the prior {shapes[1]}."
+        )
+    n_predicted = jax.eval_shape(likelihood.mean, outputs).shape[-1]
+    n_targets = data.y.shape[-1]
+    if likelihood.family == "categorical":
+        n_targets = int(data.y.max()) + 1
+    wrong = (
+        n_predicted < n_targets if likelihood.family == "categorical" else n_predicted != n_targets
+    )
+    if wrong:
+        raise ValueError(
+            f"`network` has {outputs.shape[-1]} outputs, which {type(likelihood).__name__} reads "
+            f"as {n_predicted} targets or classes; the data have {n_targets}."
+        )
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -291,9 +318,11 @@ def _unravel(raveller: Raveller, params: Array) -> Params:
     return jax.vmap(raveller.unravel)(params)
 
 
-def _target_noise(key: Array, likelihood: Likelihood, y: Array, n_members: int) -> Array:
-    draw = partial(likelihood.sample, outputs=jnp.zeros_like(y))
-    return jax.vmap(draw)(member_keys(key, n_members))
+def _target_noise(key: Array, likelihood: Likelihood, data: Data, n_members: int) -> Array:
+    """Noise [member, row, target]; a row of weight w is the mean of w rows, so has 1/w of it."""
+    draw = partial(likelihood.sample, outputs=jnp.zeros_like(data.y))
+    noise = jax.vmap(draw)(member_keys(key, n_members))
+    return noise / jnp.sqrt(jnp.where(data.weight > 0, data.weight, 1.0))[:, None]
 
 
 def _blocks(x: np.ndarray) -> Iterator[tuple[Array, int]]:

@@ -24,6 +24,7 @@ from anchored.priors import Prior
 
 _JITTER = 1e-10  # relative to the prior variance; keeps noise-free Cholesky factors finite
 _MAX_NEWTON = 50
+_BLOCK_ROWS = 4_096  # rows predicted at a time
 
 (_invert,) = linalg.get_lapack_funcs(("potri",), dtype=np.float64)
 
@@ -73,17 +74,22 @@ class GP:
 
     def predict(self, x: np.ndarray) -> Predictive:
         """Exact posterior mean and variance at ``x``; the noise is the aleatoric part."""
+        x = np.asarray(x, np.float64)
+        blocks = [x[i : i + _BLOCK_ROWS] for i in range(0, max(len(x), 1), _BLOCK_ROWS)]
+        mean, epistemic = map(np.concatenate, zip(*map(self._moments, blocks), strict=True))
+        return Predictive(mean, epistemic, np.broadcast_to(self.noise_var, mean.shape))
+
+    def _moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with jax.enable_x64(True):
             cross = np.asarray(_covariance(self.kernel, x, self.x))
             prior_var = np.asarray(_variance(self.kernel, x))
-        mean = cross @ self.alphas
         solved = [linalg.solve_triangular(f, cross.T, lower=True) for f in self.factors]
         explained = np.stack([np.sum(s * s, axis=0) for s in solved], axis=-1)
-        epistemic = np.maximum(prior_var[:, None] - explained, 0.0)
-        return Predictive(mean, epistemic, np.broadcast_to(self.noise_var, mean.shape))
+        return cross @ self.alphas, np.maximum(prior_var[:, None] - explained, 0.0)
 
     def sample(self, seed: int, x: np.ndarray, n_samples: int) -> np.ndarray:
         """Posterior functions [sample, batch, out] at ``x``, without noise."""
+        x = np.asarray(x, np.float64)
         with jax.enable_x64(True):
             cross = np.asarray(_covariance(self.kernel, x, self.x))
             prior_cov = np.asarray(_covariance(self.kernel, x, x))

@@ -9,7 +9,7 @@ from anchored.predictive import Predictive
 
 def rmse(dist: Predictive, y) -> float:
     """Root mean square error of the mean, in the target's units; 0 is perfect."""
-    return float(np.sqrt(np.mean(np.square(dist.mean - np.asarray(y)))))
+    return float(np.sqrt(np.mean(np.square(dist.mean - dist.observed(y)))))
 
 
 def nll(dist: Predictive, y) -> float:
@@ -19,7 +19,7 @@ def nll(dist: Predictive, y) -> float:
 
 def coverage(dist: Predictive, y, level: float) -> float:
     """Share of targets inside their central ``level`` interval; should be ``level``."""
-    lower, upper = dist.interval(level)
+    y, (lower, upper) = dist.observed(y), dist.interval(level)
     return float(np.mean((lower <= y) & (y <= upper)))
 
 
@@ -30,7 +30,8 @@ class GPComparison:
     Attributes
     ----------
     mean_error : root mean square difference of the two means, as a share of the exact
-        predictive deviation; 0 is perfect.
+        predictive deviation; 0 is perfect. M members drawn from the exact posterior itself
+        would still have the square root of (epistemic share of the variance) / M.
     variance_ratio : geometric mean of the ensemble's total variance over the exact one; 1 is
         perfect, below 1 is over-confident.
     kl : average KL divergence (nats) of the ensemble's Gaussian marginal from the exact one,

@@ -9,7 +9,7 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"
 
 def predicted_against_observed(ax, dist: Predictive, y, level: float = 0.9):
     """Mean prediction with its ``level`` interval for each observed target."""
-    y = np.asarray(y)
+    y = dist.observed(y)
     lower, upper = dist.interval(level)
     inside = (lower <= y) & (y <= upper)
     for mask, colour, word in ((inside, BLUE, "inside"), (~inside, ORANGE, "outside")):
@@ -34,7 +34,6 @@ def predicted_against_observed(ax, dist: Predictive, y, level: float = 0.9):
 
 def coverage_curve(ax, dist: Predictive, y):
     """Share of targets inside central intervals of every level, with its sampling error."""
-    y = np.asarray(y)
     nominal = np.linspace(0.01, 0.99, 99)
     # A central interval of level c holds y exactly if |2 cdf(y) - 1| <= c.
     needed = np.abs(2 * dist.cdf(y).ravel() - 1)

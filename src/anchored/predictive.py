@@ -72,6 +72,15 @@ class Predictive:
         """Square root of the total variance, in the units of the target."""
         return np.sqrt(self.variance)
 
+    def observed(self, y) -> np.ndarray:
+        """Targets ``y`` as an array, refused if their shape would broadcast in silence."""
+        y = np.asarray(y, np.float64)
+        if y.shape != self.mean.shape:
+            raise ValueError(
+                f"`y` must have the predictive's shape {self.mean.shape}; got {y.shape}."
+            )
+        return y
+
     # Continuous targets
 
     def _location_scale(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -101,7 +110,7 @@ class Predictive:
 
     def interval(self, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Central interval (lower, upper) that should contain ``coverage`` of the targets."""
-        if not (isinstance(coverage, float) and 0 < coverage < 1):
+        if not (isinstance(coverage, (float, np.floating)) and 0 < coverage < 1):
             raise bad_value("coverage", coverage, "a number between 0 and 1, both excluded")
         lower, upper = self.quantiles([(1 - coverage) / 2, (1 + coverage) / 2])
         return lower, upper
@@ -109,28 +118,29 @@ class Predictive:
     def cdf(self, y) -> np.ndarray:
         """Probability of a target below ``y``, for each marginal (the PIT of an observed y)."""
         location, scale, dof = self._location_scale()
-        z = _standardised(np.asarray(y, np.float64), location, scale)
+        z = (self.observed(y) - location) / scale
         return np.where(dof >= _MAX_DOF, special.ndtr(z), special.stdtr(dof, z))
 
     # Any target
 
     def log_density(self, y) -> np.ndarray:
         """Log density (or probability) of each observed row [batch], summed over outputs."""
-        y = np.asarray(y)
         if self.family == "categorical":
-            p = np.take_along_axis(self.mean, y.astype(int).reshape(-1, 1), axis=1)[:, 0]
+            index = np.asarray(y, int).reshape(len(self.mean), 1)
+            p = np.take_along_axis(self.mean, index, axis=1)[:, 0]
             return np.log(np.maximum(p, np.finfo(float).tiny))
+        y = self.observed(y)
         if self.family == "bernoulli":
             terms = special.xlogy(y, self.mean) + special.xlog1py(1 - y, -self.mean)
         elif self.family == "poisson":
             terms = self._poisson_log_density(y)
         else:
-            terms = self._location_scale_log_density(np.asarray(y, np.float64))
+            terms = self._location_scale_log_density(y)
         return terms.reshape(len(terms), -1).sum(axis=1)
 
     def _location_scale_log_density(self, y: np.ndarray) -> np.ndarray:
         location, scale, dof = self._location_scale()
-        z2 = _standardised(y, location, scale) ** 2
+        z2 = np.square((y - location) / scale)
         normal = -0.5 * (z2 + np.log(2 * np.pi))
         student = (
             special.gammaln((dof + 1) / 2)
@@ -174,13 +184,6 @@ def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:
         return mean
     p = mean[..., 0] if mean.shape[-1:] == (1,) else mean
     return np.stack([1 - p, p], axis=-1)
-
-
-def _standardised(y: np.ndarray, location: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """(y - location) / scale, refusing shapes that would broadcast silently."""
-    if y.shape != location.shape:
-        raise ValueError(f"`y` must have the predictive's shape {location.shape}; got {y.shape}.")
-    return (y - location) / scale
 
 
 def _standard_quantile(q: np.ndarray, dof: np.ndarray) -> np.ndarray:

@@ -44,6 +44,12 @@ class Prior:
         """The paper's prior for ``network`` on inputs shaped like ``x`` [batch, ...]."""
         if not (math.isfinite(first_var) and first_var > 0):
             raise ValueError(f"`first_var` must be a positive number; got {first_var!r}.")
+        if not hasattr(network, "prior_variances"):
+            raise TypeError(
+                f"{type(network).__name__} has no `prior_variances(params, first_var)`, so its "
+                "prior cannot be made for it. Add the method, or build `Prior(mean, scale)` from "
+                "two trees shaped like its parameters."
+            )
         shapes = jax.eval_shape(network.init, jax.random.key(0), x)
         variances = network.prior_variances(shapes, first_var)
         mean = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -73,7 +73,7 @@ class OneByOne:
 
 def best_member_map(network: Network, n_members: int) -> MemberMap:
     """The fastest map for this network on this machine."""
-    if not network.vmappable and jax.default_backend() == "cpu":
+    if not getattr(network, "vmappable", True) and jax.default_backend() == "cpu":
         return OneByOne()
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     # Shares of equal size need one compilation only; small shares are not worth a thread.

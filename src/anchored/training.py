@@ -65,6 +65,17 @@ class Schedule:
         if not 0 <= self.tolerance < np.inf:
             raise bad_value("tolerance", self.tolerance, "zero or a positive number")
 
+    def slower(self, share: float) -> "Schedule":
+        """The same schedule at a share of its rate."""
+        if self.optimiser is not None:
+            damped = optax.chain(self.optimiser, optax.scale(share))
+            return dataclasses.replace(self, optimiser=damped)
+        return dataclasses.replace(self, learning_rate=self.learning_rate * share)
+
+    def batch_rows(self, data: Data) -> int:
+        """Rows in the array of one batch; a full batch takes the padding along."""
+        return len(data.weight) if self.batch_size >= data.n_rows else self.batch_size
+
     def n_steps(self, n_rows: int) -> int:
         """Optimiser steps of a full run."""
         return self.epochs * max(1, n_rows // self.batch_size)
@@ -98,7 +109,7 @@ class TrainInfo(NamedTuple):
     """What a human wants to know."""
 
     status: np.ndarray  # [member] of Status
-    objective: np.ndarray  # [check, member], on at most 4,096 rows
+    objective: np.ndarray  # [check, member], on at most 4,096 rows; first before any step
     steps: np.ndarray  # [check], steps done so far
 
 
@@ -187,7 +198,7 @@ def train(
         extra=extra,
     )
     step, check, seen = _Step(loss, optimiser), _Objective(loss), (extra, _check_batch(data))
-    objective, steps = [], []
+    objective, steps = [np.asarray(member_map.apply(check, (params, own), seen))], [0]
     for first in range(0, n_steps, segment):
         count = min(segment, n_steps - first)
         shared = shared._replace(batches=feed.take(count), first_step=first)
@@ -204,15 +215,19 @@ def train(
 
 
 def _check_batch(data: Data) -> Batch:
-    """The rows the objective is looked at on: the first ones, which come in random order."""
-    rows = jnp.arange(min(len(data.weight), _CHECK_ROWS))
-    x, y, weight = data.x[rows], data.y[rows], data.weight[rows]
+    """The rows the objective is looked at on: spread evenly over those that count."""
+    counted = np.flatnonzero(np.asarray(data.weight))
+    few = counted[np.linspace(0, len(counted) - 1, min(len(counted), _CHECK_ROWS)).astype(int)]
+    # Repeating the last row without weight keeps to few shapes, as the padding does.
+    spare = min(len(data.weight), _CHECK_ROWS) - len(few)
+    rows = jnp.asarray(np.concatenate([few, np.repeat(len(data.weight) - 1, spare)]))
+    x, y = data.x[rows], data.y[rows]
+    weight = jnp.where(jnp.arange(len(rows)) < len(few), data.weight[rows], 0.0)
     return Batch(x, y, weight, rows, 1.0 / float(weight.sum()))
 
 
 def _max_segment(data: Data, schedule: Schedule) -> int:
-    n_seen = min(schedule.batch_size, len(data.weight))
-    return max(1, min(_SEGMENT_STEPS, _SEGMENT_ROWS // n_seen))
+    return max(1, min(_SEGMENT_STEPS, _SEGMENT_ROWS // schedule.batch_rows(data)))
 
 
 def _segment_steps(n_steps: int, data: Data, schedule: Schedule) -> int:
@@ -233,7 +248,7 @@ def _batches(seed: int, data: Data, schedule: Schedule) -> Iterator[np.ndarray]:
     rng = np.random.default_rng(seed)
     order = rng.permutation(data.n_rows).astype(np.int32)
     # Shuffling by one of a few fixed permutations is ten times as fast as by a new one.
-    shuffles = [rng.permutation(data.n_rows) for _ in range(_N_SHUFFLES)]
+    shuffles = [rng.permutation(data.n_rows).astype(np.int32) for _ in range(_N_SHUFFLES)]
     while True:
         order = order[shuffles[rng.integers(_N_SHUFFLES)]]
         yield order[: len(order) // size * size].reshape(-1, size)
@@ -244,7 +259,7 @@ class _Feed:
 
     def __init__(self, seed: int, data: Data, schedule: Schedule):
         self._epochs = _batches(seed, data, schedule)
-        self._left = np.zeros((0, min(schedule.batch_size, len(data.weight))), np.int32)
+        self._left = np.zeros((0, schedule.batch_rows(data)), np.int32)
         self._max_steps = _max_segment(data, schedule)
 
     def take(self, n_steps: int) -> Array:
@@ -260,7 +275,7 @@ class _Feed:
 
 
 def _gain(objective: np.ndarray) -> np.ndarray:
-    """What each check gained [check - 1, member], as a share of the whole gain so far.
+    """What each check gained [check - 1, member], as a share of the whole gain since the first.
 
     Where the whole gain is small, the share is of max(1, |objective|) instead: a few thousandths
     of a nat per row are of no consequence.
@@ -271,9 +286,10 @@ def _gain(objective: np.ndarray) -> np.ndarray:
 
 
 def _quiet(objective: list[np.ndarray], tolerance: float) -> bool:
-    if tolerance == 0 or len(objective) <= _PATIENCE:
+    if tolerance == 0 or len(objective) <= _PATIENCE + 1:
         return False
-    return bool(np.all(np.abs(_gain(np.stack(objective))[-_PATIENCE:]) < tolerance))
+    gains = np.abs(_gain(np.stack(objective[1:])))[-_PATIENCE:]
+    return bool(np.all(gains[:, np.isfinite(objective[-1])] < tolerance))
 
 
 def _status(params: Params, objective: np.ndarray, can_tell: bool) -> np.ndarray:
@@ -287,7 +303,7 @@ def _status(params: Params, objective: np.ndarray, can_tell: bool) -> np.ndarray
     first, last = objective[0], objective[-1]
     with np.errstate(invalid="ignore"):
         worse = last > first + _EXPLODED * np.maximum(1.0, np.abs(first))
-    recent = _gain(objective)[-_PATIENCE:]
+    recent = _gain(objective[1:])[-_PATIENCE:]
     settled = can_tell & (np.mean(recent, axis=0) < SETTLED) if len(recent) else False
     status = np.where(settled, Status.CONVERGED, Status.STEP_LIMIT)
     return np.where(~finite | ~np.isfinite(last) | worse, Status.DIVERGED, status)

@@ -63,7 +63,8 @@ def tune_regression(
     Rows are taken from the front, so they must come in random order. Several outputs share
     the kernel and have a noise each.
     """
-    n_rows = MAX_ROWS // int(np.ceil(np.cbrt(y.shape[1])))  # each output is a factorisation
+    # Each output is a factorisation of its own.
+    n_rows = max(_FIRST_ROWS, MAX_ROWS // int(np.ceil(np.cbrt(y.shape[1]))))
     known = _Known(first_var, noise_var)
     theta = np.log([_START[0], *[_START[1]] * y.shape[1]])
     for rows in sorted({min(_FIRST_ROWS, len(x)), min(n_rows, len(x))}):
@@ -104,12 +105,10 @@ def tune_classification(twin: Twin, x: np.ndarray, labels: np.ndarray, weight: n
     In a softmax over K classes one class against the rest is a difference of logits, whose
     variance is K / (K - 1) times that of one logit.
     """
+    n_classes = len(np.unique(labels))
     x, labels, weight = x[:_CLASS_ROWS], labels[:_CLASS_ROWS], weight[:_CLASS_ROWS]
     classes, counts = np.unique(labels, return_counts=True)
-    if len(classes) < 2:
-        return _START[0]
-    shown = classes[np.argsort(-counts)][:_MAX_CLASSES]
-    shown = shown[:1] if len(classes) == 2 else shown
+    shown = classes[np.argsort(-counts)][: 1 if n_classes == 2 else _MAX_CLASSES]
 
     def negative(log_first_var):
         kernel = twin(np.array([log_first_var]))
@@ -123,4 +122,4 @@ def tune_classification(twin: Twin, x: np.ndarray, labels: np.ndarray, weight: n
     found = optimize.minimize_scalar(
         negative, bounds=np.log(_FIRST_VAR_RANGE), method="bounded", options={"xatol": 0.1}
     )
-    return float(np.exp(found.x)) * (len(classes) - 1) / len(classes)
+    return float(np.exp(found.x)) * (n_classes - 1) / n_classes

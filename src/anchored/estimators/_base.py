@@ -1,5 +1,6 @@
 """What the regressor and the classifier share: input checks, defaults, training, sampling."""
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +13,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anchored import tuning
-from anchored._errors import DroppedMemberWarning, EnsembleError, Status, bad_value
+from anchored._errors import DroppedMemberWarning, EnsembleError, Status
 from anchored._progress import progress_bar
 from anchored._typing import Likelihood, Network
-from anchored._validation import check_columns, check_range, positive, whole
+from anchored._validation import (
+    check_columns,
+    check_network,
+    check_range,
+    check_tokens,
+    positive,
+    whole,
+)
 from anchored.data import Data, Standardiser
-from anchored.ensembles import METHODS, Ensemble, fit_ensemble
+from anchored.ensembles import METHODS, Ensemble, fit_ensemble, model_shapes
 from anchored.networks import MLP
 from anchored.predictive import Predictive
 from anchored.priors import Prior
@@ -48,11 +56,17 @@ class AnchoredEstimator(BaseEstimator):
     random_state: Any
     verbose: int
     ensemble_: Ensemble
+    x_standardiser_: Standardiser
     # Pools the members' moments [member, row, output] in the units of the target.
     _to_target_units: Callable[[np.ndarray, np.ndarray], Predictive]
 
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
         """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""
+        # Settings first: a typing error shall not cost the time of tuning.
+        self._make_network(1)
+        self._given_first_var()
+        self._schedule(1)
+        whole("n_members", self.n_members)
         check_columns(X)
         X, y = validate_data(self, X, y, ensure_min_samples=2, **self._x_rules(), **kwargs)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -63,21 +77,24 @@ class AnchoredEstimator(BaseEstimator):
         own = self.network is not None
         return {"allow_nd": own, "dtype": "numeric" if own else [np.float64, np.float32]}
 
-    def _standardise_inputs(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        tokens = self.network is not None and np.issubdtype(x.dtype, np.integer)
-        standardiser = Standardiser.identity() if tokens else Standardiser.fit(x, weight)
-        self.x_standardiser_ = standardiser
-        return check_range(standardiser.forward(x))
+    def _input_standardiser(self, x: np.ndarray, weight: np.ndarray) -> Standardiser:
+        if getattr(self.network, "takes_tokens", False):
+            check_tokens(self.network, x)
+            return Standardiser.identity()
+        return Standardiser.fit(x.astype(np.float64, copy=False), weight)
 
     def _checked_inputs(self, X) -> np.ndarray:
         """Inputs of a fitted estimator, standardised."""
-        check_is_fitted(self)
+        check_is_fitted(self, "ensemble_")
         check_columns(X)
         x: Any = validate_data(self, X, reset=False, **self._x_rules())
+        if getattr(self.network, "takes_tokens", False):
+            return check_tokens(self.network, x)
         return check_range(self.x_standardiser_.forward(x))
 
     def _make_network(self, n_outputs: int) -> Network:
         if self.network is not None:
+            check_network(self.network)
             return self.network
         widths = np.atleast_1d(np.asarray(self.hidden, dtype=object)).tolist()
         return MLP(tuple(whole("hidden", w) for w in widths), n_outputs, self.activation)
@@ -90,15 +107,17 @@ class AnchoredEstimator(BaseEstimator):
         return tuning.Twin(x.shape[1], (1,), "relu")
 
     def _given_first_var(self) -> float | None:
-        """The input layer's prior variance if it needs no tuning, else None."""
-        if isinstance(self.prior, Prior):
-            return 1.0  # not used: the prior is given whole
-        if not isinstance(self.prior, str):
-            return positive("prior", self.prior)
-        if self.prior != "auto":
-            raise bad_value("prior", self.prior, '"auto", a positive number or a `Prior`')
+        """The input layer's prior variance if it was given as a number."""
+        if isinstance(self.prior, Prior) or (isinstance(self.prior, str) and self.prior == "auto"):
+            return None
+        return positive("prior", self.prior, '"auto", a positive number or a `Prior`')
+
+    def _needs_first_var(self) -> bool:
+        """Whether training depends on a first_var that nobody gave and a twin can tell."""
         has_twin = self.network is None or isinstance(self.network, MLP)
-        return None if METHODS[self.method].penalised and has_twin else 1.0
+        return self._given_first_var() is None and (
+            has_twin and METHODS[self.method].penalised and not isinstance(self.prior, Prior)
+        )
 
     def _schedule(self, n_rows: int) -> Schedule:
         """Fill in everything left at "auto"."""
@@ -115,14 +134,21 @@ class AnchoredEstimator(BaseEstimator):
         rate, decay = positive("learning_rate", rate), positive("decay_rate", decay)
         return Schedule(epochs, batch_size, rate, decay, tolerance)
 
-    def _train(self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var) -> Ensemble:
+    def _train(
+        self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var
+    ) -> tuple[Ensemble, Prior]:
         """Train on standardised rows, and turn what went wrong into warnings."""
         data = Data.make(x, y, weight)
         network = self._make_network(n_outputs)
         prior = self.prior
         if not isinstance(prior, Prior):
             prior = Prior.for_network(network, data.x[:1], first_var)
-        self.prior_ = prior
+        _, outputs = model_shapes(network, data.x.shape[1:], data.x.dtype)
+        if outputs.shape[-1] != n_outputs:
+            raise ValueError(
+                f"`network` must have {n_outputs} outputs for this `y` and `method`; it has "
+                f"{outputs.shape[-1]}."
+            )
         schedule = self._schedule(data.n_rows)
         with progress_bar(self.verbose, type(self).__name__) as on_check:
             ensemble = fit_ensemble(
@@ -137,7 +163,7 @@ class AnchoredEstimator(BaseEstimator):
                 on_check=on_check,
             )
         _report_failures(ensemble, schedule.epochs)
-        return ensemble
+        return ensemble, prior
 
     def predict_dist(self, X) -> Predictive:
         """The whole predictive distribution of each row, in the target's units."""
@@ -151,7 +177,7 @@ class AnchoredEstimator(BaseEstimator):
         sampling needs; for a classifier it gives class probabilities. No member comes a
         second time before every member has come once.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "ensemble_")
         n = self.ensemble_.n_members
         rng = check_random_state(random_state)
         rounds = [rng.permutation(n) for _ in range(-(-whole("k", k) // n))]
@@ -159,9 +185,10 @@ class AnchoredEstimator(BaseEstimator):
 
     def _member_function(self, index: int) -> Callable:
         member = self.ensemble_.member(index)
+        fitted = copy.copy(self)  # a later fit of this estimator does not change the function
 
         def function(X):
-            return self._to_target_units(*member.moments(self._checked_inputs(X))).mean
+            return fitted._to_target_units(*member.moments(fitted._checked_inputs(X))).mean
 
         return function
 

@@ -6,6 +6,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from anchored import tuning
 from anchored._errors import unknown_name
+from anchored._validation import check_range
 from anchored.data import merge_rows
 from anchored.ensembles import METHODS
 from anchored.estimators._base import AnchoredEstimator
@@ -82,22 +83,24 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             raise unknown_name("method", self.method, names)
         X, y, weight = self._check_fit_input(X, y, sample_weight)
         check_classification_targets(y)
-        self.classes_: np.ndarray = np.unique(y[weight > 0])
-        if len(self.classes_) < 2:
+        classes = np.unique(y[weight > 0])
+        if len(classes) < 2:
             raise ValueError(
                 f"`y` must have at least 2 classes among rows of positive weight; got one "
-                f"class, {self.classes_[0]!r}."
+                f"class, {classes[0]!r}."
             )
         kept = weight > 0
-        X, y, weight = X[kept], y[kept], weight[kept]
-        labels = np.asarray(np.searchsorted(self.classes_, y), np.float64)[:, None]
-        x, labels, weight = merge_rows(X, labels, weight) if X.ndim == 2 else (X, labels, weight)
-        x = self._standardise_inputs(x, weight)
-        first_var = self._given_first_var()
-        if first_var is None:
+        labels = np.asarray(np.searchsorted(classes, y[kept]), np.float64)[:, None]
+        x, labels, weight = merge_rows(X[kept], labels, weight[kept])
+        x_standardiser = self._input_standardiser(x, weight)
+        x = check_range(x_standardiser.forward(x))
+        first_var = self._given_first_var() or 1.0
+        if self._needs_first_var():
             first_var = tuning.tune_classification(self._twin(x), x, labels[:, 0], weight)
-        n_classes = len(self.classes_)
-        self.ensemble_ = self._train(x, labels, weight, Categorical(), n_classes, first_var)
+        ensemble, prior = self._train(x, labels, weight, Categorical(), len(classes), first_var)
+        # Only now, so that a fit that fails leaves an earlier one as it was.
+        self.ensemble_, self.prior_ = ensemble, prior
+        self.x_standardiser_, self.classes_ = x_standardiser, classes
         return self
 
     def predict(self, X) -> np.ndarray:

@@ -5,14 +5,16 @@ from sklearn.base import RegressorMixin
 
 from anchored import gp, tuning
 from anchored._errors import bad_value, unknown_name
+from anchored._validation import check_range
 from anchored.data import Standardiser, merge_rows
-from anchored.ensembles import METHODS
+from anchored.ensembles import METHODS, Ensemble
 from anchored.estimators._base import AnchoredEstimator
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
 from anchored.predictive import CONTINUOUS, Predictive
 
 GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
+_SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _RESIDUAL_ROWS = 20_000  # training rows the noise is checked against after training
 
 
@@ -108,57 +110,56 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if self.predictive not in CONTINUOUS:
             raise unknown_name("predictive", self.predictive, CONTINUOUS)
         X, y, weight = self._check_fit_input(X, y, sample_weight, multi_output=True, y_numeric=True)
-        self._one_target = y.ndim == 1
-        y = np.asarray(y, np.float64).reshape(len(y), -1)
-        x, y, weight = merge_rows(X, y, weight) if X.ndim == 2 else (X, y, weight)
-        x = self._standardise_inputs(x, weight)
-        self.y_standardiser_ = Standardiser.fit(y, weight)
-        y = self.y_standardiser_.forward(y)
-        first_var, noise_var = self._tune(x, y, weight)
+        one_target = y.ndim == 1
+        x, y, weight = merge_rows(X, np.asarray(y, np.float64).reshape(len(y), -1), weight)
+        x_standardiser = self._input_standardiser(x, weight)
+        y_standardiser = _target_standardiser(y, weight)
+        x, y = check_range(x_standardiser.forward(x)), y_standardiser.forward(y)
+        given = self._given_noise_var(y_standardiser)
+        first_var, noise_var = self._tune(x, y, weight, given)
         likelihood = HeteroskedasticGaussian() if noise_var is None else Gaussian(noise_var)
         n_outputs = y.shape[1] * (2 if noise_var is None else 1)
+        ensemble, prior = self._train(x, y, weight, likelihood, n_outputs, first_var)
+        # Only now, so that a fit that fails leaves an earlier one as it was.
+        self.ensemble_, self.prior_ = ensemble, prior
+        self.x_standardiser_, self.y_standardiser_ = x_standardiser, y_standardiser
+        self._one_target = one_target
         self._training_noise_var = noise_var
         self._train_rows = (x, y, weight) if len(x) <= GP_MAX_ROWS else None
-        self.ensemble_ = self._train(x, y, weight, likelihood, n_outputs, first_var)
-        if noise_var is not None and isinstance(self.noise_var, str):
-            noise_var = np.maximum(noise_var, self._unexplained(x, y, weight))
-        self.noise_var_ = None if noise_var is None else noise_var * self.y_standardiser_.scale**2
+        if noise_var is not None and given is None:
+            noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
+        self.noise_var_ = None if noise_var is None else noise_var * y_standardiser.scale**2
         return self
 
-    def _tune(self, x, y, weight) -> tuple[float, np.ndarray | None]:
+    def _tune(self, x, y, weight, given) -> tuple[float, np.ndarray | None]:
         """Prior variance of the input layer, and noise variance unless it is learned."""
         first_var = self._given_first_var()
-        if METHODS[self.method].variance_head:
-            return first_var or 1.0, None
-        noise_var = self._given_noise_var(y.shape[1])
-        if first_var is None or noise_var is None:
+        learned = METHODS[self.method].variance_head
+        if self._needs_first_var() or (given is None and not learned):
             flat = x.reshape(len(x), -1)
-            tuned = tuning.tune_regression(self._twin(flat), flat, y, weight, first_var, noise_var)
-            return tuned.first_var, tuned.noise_var
-        return first_var, noise_var
+            tuned = tuning.tune_regression(self._twin(flat), flat, y, weight, first_var, given)
+            if self._needs_first_var():
+                first_var = tuned.first_var
+            given = tuned.noise_var
+        return first_var or 1.0, None if learned else given
 
-    def _unexplained(self, x, y, weight) -> np.ndarray:
-        """Mean squared residual [out] of the pooled mean on training rows, standardised.
-
-        The kernel may explain noise away that finite networks cannot; the noise is never
-        less than what they leave over on the very rows they were trained on.
-        """
-        x, y, weight = x[:_RESIDUAL_ROWS], y[:_RESIDUAL_ROWS], weight[:_RESIDUAL_ROWS]
-        residual = y - self.ensemble_.moments(x)[0].mean(axis=0)
-        return weight @ np.square(residual) / weight.sum()
-
-    def _given_noise_var(self, n_outputs: int) -> np.ndarray | None:
+    def _given_noise_var(self, y_standardiser: Standardiser) -> np.ndarray | None:
         """The noise in standardised units if it was given."""
         if isinstance(self.noise_var, str):
             if self.noise_var != "auto":
                 raise bad_value("noise_var", self.noise_var, '"auto" or positive')
             return None
+        if METHODS[self.method].variance_head:
+            raise bad_value(
+                "noise_var", self.noise_var, f'"auto": {self.method!r} learns the noise'
+            )
+        scale = y_standardiser.scale
         noise = np.asarray(self.noise_var, np.float64)
-        if noise.shape not in ((), (1,), (n_outputs,)):
-            raise bad_value("noise_var", self.noise_var, f"one number or {n_outputs} of them")
+        if noise.shape not in ((), (1,), scale.shape):
+            raise bad_value("noise_var", self.noise_var, f"one number or {len(scale)} of them")
         if not np.all((noise > 0) & np.isfinite(noise)):
             raise bad_value("noise_var", self.noise_var, "positive and finite")
-        return np.broadcast_to(noise, (n_outputs,)) / self.y_standardiser_.scale**2
+        return np.broadcast_to(noise, scale.shape) / scale**2
 
     def predict(self, X, return_std=False):
         """Mean prediction, and its total deviation in the target's units if asked for."""
@@ -166,11 +167,14 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         return (dist.mean, dist.std) if return_std else dist.mean
 
     def predict_interval(self, X, coverage=0.9) -> np.ndarray:
-        """Lower and upper ends [row, 2] of intervals that should hold ``coverage`` of targets."""
+        """Lower and upper ends of intervals that should hold ``coverage`` of the targets.
+
+        Shape [row, 2], or [row, output, 2] for several outputs.
+        """
         return np.stack(self.predict_dist(X).interval(coverage), axis=-1)
 
     def predict_quantiles(self, X, levels=(0.05, 0.5, 0.95)) -> np.ndarray:
-        """Quantiles [row, level] of the predictive distribution."""
+        """Quantiles [row, level], or [row, output, level], of the predictive distribution."""
         return np.moveaxis(self.predict_dist(X).quantiles(levels), 0, -1)
 
     def _to_target_units(self, mean: np.ndarray, var: np.ndarray) -> Predictive:
@@ -208,3 +212,24 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         exact = gp.condition(kernel, rows, targets, noise_var, weight).predict(x)
         mean, var = self.ensemble_.moments(x)
         return GPComparison.between(Predictive.from_members(mean, var), exact)
+
+
+def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
+    standardiser = Standardiser.fit(y, weight)
+    if not np.all((standardiser.scale > _SCALES[0]) & (standardiser.scale < _SCALES[1])):
+        raise ValueError(
+            f"`y` has a deviation of {standardiser.scale.max():.3g}, too extreme for variances in "
+            "double precision; give it in other units."
+        )
+    return standardiser
+
+
+def _unexplained(ensemble: Ensemble, x, y, weight) -> np.ndarray:
+    """Mean squared residual [out] of the pooled mean on training rows, standardised.
+
+    The kernel may explain noise away that finite networks cannot; the noise is never less than
+    what they leave over on the very rows they were trained on.
+    """
+    x, y, weight = x[:_RESIDUAL_ROWS], y[:_RESIDUAL_ROWS], weight[:_RESIDUAL_ROWS]
+    residual = y - ensemble.moments(x)[0].mean(axis=0)
+    return weight @ np.square(residual) / weight.sum()

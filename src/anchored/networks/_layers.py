@@ -5,10 +5,11 @@ Parameters of a network are a tuple of layers, each a dict with ``weight``
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from anchored._errors import bad_value, unknown_name
 from anchored._tree import Raveller
@@ -31,10 +32,13 @@ def check_activation(name: str) -> None:
         raise unknown_name("activation", name, ACTIVATIONS)
 
 
-def check_sizes(argument: str, sizes: tuple[int, ...]) -> None:
-    """All sizes must be whole and positive."""
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in sizes):
-        raise bad_value(argument, sizes, "a tuple of positive whole numbers")
+def sizes(argument: str, value: int | Iterable[int]) -> tuple[int, ...]:
+    """A tuple of positive whole numbers, from one number or several."""
+    several = tuple(value) if isinstance(value, Iterable) else (value,)
+    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in several)
+    if not (whole and all(n >= 1 for n in several)):
+        raise bad_value(argument, value, "a positive whole number or a tuple of them")
+    return tuple(int(n) for n in several)
 
 
 def init_layers(key: Array, shapes: Sequence[tuple[int, ...]]) -> Params:

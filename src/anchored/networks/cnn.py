@@ -12,9 +12,9 @@ from anchored.networks._layers import (
     ACTIVATIONS,
     affine,
     check_activation,
-    check_sizes,
     init_layers,
     layer_variances,
+    sizes,
 )
 
 
@@ -35,10 +35,10 @@ class ConvNet:
 
     def __post_init__(self):
         check_activation(self.activation)
-        for block in self.blocks:
-            check_sizes("blocks", block)
-        check_sizes("hidden", self.hidden)
-        check_sizes("n_outputs", (self.n_outputs,))
+        blocks = tuple(sizes("blocks", block) for block in self.blocks)
+        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "hidden", sizes("hidden", self.hidden))
+        sizes("n_outputs", self.n_outputs)
 
     def init(self, key: Array, x: Array) -> Params:
         height, width, channels = x.shape[1:]
@@ -58,7 +58,7 @@ class ConvNet:
 
     def apply(self, params: Params, x: Array) -> Array:
         activation = ACTIVATIONS[self.activation]
-        layers = iter(params)
+        layers, x = iter(params), x.astype(jnp.float32)
         for block in self.blocks:
             for _ in block:
                 x = activation(_convolve(next(layers), x))

@@ -9,9 +9,9 @@ from anchored.networks._layers import (
     ACTIVATIONS,
     affine,
     check_activation,
-    check_sizes,
     init_layers,
     layer_variances,
+    sizes,
 )
 
 
@@ -33,8 +33,8 @@ class MLP:
 
     def __post_init__(self):
         check_activation(self.activation)
-        check_sizes("hidden", self.hidden)
-        check_sizes("n_outputs", (self.n_outputs,))
+        object.__setattr__(self, "hidden", sizes("hidden", self.hidden))
+        sizes("n_outputs", self.n_outputs)
 
     def init(self, key: Array, x: Array) -> Params:
         widths = (x.shape[-1], *self.hidden, self.n_outputs)

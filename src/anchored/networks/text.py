@@ -12,9 +12,9 @@ from anchored.networks._layers import (
     ACTIVATIONS,
     affine,
     check_activation,
-    check_sizes,
     init_layers,
     layer_variances,
+    sizes,
 )
 
 
@@ -34,11 +34,12 @@ class TextCNN:
     n_outputs: int = 2
     activation: str = "relu"
     vmappable: ClassVar[bool] = True
+    takes_tokens: ClassVar[bool] = True  # inputs are numbers of words, not to be standardised
 
     def __post_init__(self):
         check_activation(self.activation)
         for field in ("vocabulary", "embedding", "filters", "window", "hidden", "n_outputs"):
-            check_sizes(field, (getattr(self, field),))
+            sizes(field, getattr(self, field))
 
     def init(self, key: Array, x: Array) -> Params:
         if x.shape[-1] < self.window:
