@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import re
 from pathlib import Path
 
@@ -38,3 +39,11 @@ def test_docstring_examples(name):
     failures, tested = doctest.testmod(importlib.import_module(name))
     assert tested > 0
     assert failures == 0
+
+
+def test_the_readme_s_speed_is_the_recorded_one():
+    lines = json.loads((ROOT / "benchmarks/results/speed.json").read_text())["lines"]
+    ratio = next(x["value"] for x in lines if x["name"] == "faster than the PyTorch loop")
+    assert (
+        f"{ratio:.0f}x faster a step than a plain PyTorch loop" in (ROOT / "README.md").read_text()
+    )

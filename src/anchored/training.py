@@ -249,9 +249,11 @@ def _batches(seed: int, data: Data, schedule: Schedule) -> Iterator[np.ndarray]:
     order = rng.permutation(data.n_rows).astype(np.int32)
     # Shuffling by one of a few fixed permutations is ten times as fast as by a new one.
     shuffles = [rng.permutation(data.n_rows).astype(np.int32) for _ in range(_N_SHUFFLES)]
+    n_whole = data.n_rows // size * size
     while True:
-        order = order[shuffles[rng.integers(_N_SHUFFLES)]]
-        yield order[: len(order) // size * size].reshape(-1, size)
+        for pick in rng.integers(_N_SHUFFLES, size=1_000).tolist():
+            order = order.take(shuffles[pick])
+            yield order[:n_whole].reshape(-1, size)
 
 
 class _Feed:
