@@ -158,7 +158,6 @@ def test_wrong_columns_at_predict():
 @pytest.mark.parametrize(
     ("X_odd", "y_odd"),
     [
-        (X, np.full(20, 3.0)),  # constant target
         (np.column_stack([X, np.ones(20)]), Y),  # constant column
         (np.ones((20, 2)), Y),  # nothing to learn from
         (np.random.default_rng(1).normal(size=(10, 40)), Y[:10]),  # more columns than rows
@@ -181,6 +180,15 @@ def test_odd_but_legal_data_gives_finite_answers(X_odd, y_odd):
     assert np.isfinite(AnchoredClassifier(**QUICK).fit(X_odd, labels).predict_proba(X_odd)).all()
 
 
+def test_a_constant_target_is_said_and_repeated():
+    with pytest.warns(UserWarning, match=r"`y` is constant \(3\): there is nothing to learn"):
+        model = AnchoredRegressor(**QUICK | {"epochs": 2000}).fit(X, np.full(20, 3.0))
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, 3.0, atol=0.05)
+    assert np.all((std > 0) & (std < 0.1))
+
+
+@pytest.mark.filterwarnings("ignore:`y` is constant")
 @settings(max_examples=25)
 @given(
     arrays(np.float64, (12, 2), elements=st.floats(-1e15, 1e15)),

@@ -1,5 +1,7 @@
 """The regressor."""
 
+import warnings
+
 import numpy as np
 from sklearn.base import RegressorMixin
 
@@ -216,6 +218,13 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
 def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
     standardiser = Standardiser.fit(y, weight)
+    if np.all(y == y[0]):
+        warnings.warn(
+            f"`y` is constant ({', '.join(f'{v:g}' for v in y[0])}): there is nothing to learn, "
+            "and predictions will repeat it. Check that this is the target you meant.",
+            UserWarning,
+            stacklevel=3,
+        )
     if not np.all((standardiser.scale > _SCALES[0]) & (standardiser.scale < _SCALES[1])):
         raise ValueError(
             f"`y` has a deviation of {standardiser.scale.max():.3g}, too extreme for variances in "
