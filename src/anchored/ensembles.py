@@ -279,13 +279,9 @@ def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: D
             f"Prior.for_network(network, x). The network has {shapes[0]}, the prior {shapes[1]}."
         )
     n_predicted = jax.eval_shape(likelihood.mean, outputs).shape[-1]
-    n_targets = data.y.shape[-1]
-    if likelihood.family == "categorical":
-        n_targets = int(data.y.max()) + 1
-    wrong = (
-        n_predicted < n_targets if likelihood.family == "categorical" else n_predicted != n_targets
-    )
-    if wrong:
+    classes = likelihood.family == "categorical"  # y holds class numbers; spare classes are fine
+    n_targets = int(data.y.max()) + 1 if classes else data.y.shape[-1]
+    if n_predicted < n_targets or (n_predicted > n_targets and not classes):
         raise ValueError(
             f"`network` has {outputs.shape[-1]} outputs, which {type(likelihood).__name__} reads "
             f"as {n_predicted} targets or classes; the data have {n_targets}."
