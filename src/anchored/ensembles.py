@@ -24,7 +24,7 @@ from anchored.data import Data
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.predictive import Predictive
 from anchored.priors import Prior, draw_anchors, member_keys
-from anchored.scaling import best_member_map
+from anchored.scaling import best_member_map, n_members_of
 from anchored.training import Batch, OnCheck, Schedule, TrainInfo, train
 
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
@@ -87,18 +87,22 @@ class Ensemble:
         return Predictive.from_members(mean, var, self.likelihood.family)
 
     def moments(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance [member, batch, target] of the target under each member.
+        """Mean and variance [member, batch, target] of the target under each member."""
+        return member_moments(self.network, self.likelihood, self.params, x)
 
-        Computed in blocks of rows, so memory does not grow with ``x``.
-        """
-        member_map = best_member_map(self.network, self.n_members)
-        likelihood = as_pytree(self.likelihood)
-        parts = []
-        for block, n_rows in _blocks(np.asarray(x)):
-            result = member_map.apply(_Moments(self.network), self.params, (likelihood, block))
-            parts.append([np.asarray(array)[:, :n_rows] for array in result])
-        mean, var = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-        return mean, var
+
+def member_moments(network: Network, likelihood: Likelihood, params: Params, x):
+    """Mean and variance [member, batch, target] of the target under each of ``params``.
+
+    Computed in blocks of rows, so memory does not grow with ``x``.
+    """
+    member_map, shared = best_member_map(network, n_members_of(params)), as_pytree(likelihood)
+    parts = []
+    for block, n_rows in _blocks(np.asarray(x)):
+        result = member_map.apply(_Moments(network), params, (shared, block))
+        parts.append([np.asarray(array)[:, :n_rows] for array in result])
+    mean, var = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
+    return mean, var
 
 
 def fit_ensemble(

@@ -75,18 +75,37 @@ def best_member_map(network: Network, n_members: int) -> MemberMap:
     """The fastest map for this network on this machine."""
     if not getattr(network, "vmappable", True) and jax.default_backend() == "cpu":
         return OneByOne()
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     # Shares of equal size need one compilation only; small shares are not worth a thread.
     if jax.default_backend() == "cpu":
-        for n_threads in range(n_cores, 1, -1):
+        for n_threads in range(_n_cores(), 1, -1):
             if n_members % n_threads == 0 and n_members // n_threads >= 4:
                 return Threaded(n_threads)
     return Vmapped()
 
 
+def in_threads(function, own, shared):
+    """Stack ``function(own_j, shared)`` over j, equal shares of them on each core.
+
+    For work of many steps in one call, such as a Markov chain.
+    """
+    n_tasks = n_members_of(own)
+    n_threads = next(n for n in range(_n_cores(), 0, -1) if n_tasks % n == 0)
+    size = n_tasks // n_threads
+
+    def run(first):
+        part = take_members(own, slice(first, first + size))
+        return jax.block_until_ready(_vmapped_apply(function, part, shared))
+
+    return concatenate_members(list(_pool(n_threads).map(run, range(0, n_tasks, size))))
+
+
 def n_members_of(tree) -> int:
     """Length of the member axis of a stacked tree."""
     return len(jax.tree.leaves(tree)[0])
+
+
+def _n_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 @cache

@@ -88,9 +88,8 @@ class Batch(NamedTuple):
     y: Array
     weight: Array
     rows: Array  # their numbers in the data
-    scale: (
-        Array | float
-    )  # makes a weighted sum over the batch an estimate of the mean over all rows
+    scale: Array | float  # times a weighted sum over the batch: estimates the mean over all rows
+    step: Array | int = 0  # number of the step, from which a random loss draws; 0 at checks
 
 
 # For one member: loss(params, own, extra, batch). ``own`` is what it needs of this member,
@@ -145,11 +144,11 @@ class _Step:
 
     def __call__(self, state: TrainState, own: Params, shared: _Shared, i: Array) -> TrainState:
         rows, data = shared.batches[i], shared.data
-        batch = Batch(data.x[rows], data.y[rows], data.weight[rows], rows, shared.scale)
+        step = shared.first_step + i
+        batch = Batch(data.x[rows], data.y[rows], data.weight[rows], rows, shared.scale, step)
         gradient = jax.grad(self.loss)(state.params, own, shared.extra, batch)
         updates, opt_state = self.optimiser.update(gradient, state.opt_state, state.params)
-        decays = (shared.first_step + i) // DECAY_EVERY
-        rate = jnp.exp(shared.log_rate + shared.log_decay * decays)
+        rate = jnp.exp(shared.log_rate + shared.log_decay * (step // DECAY_EVERY))
         params = jax.tree.map(lambda p, u: p + rate * u, state.params, updates)
         return TrainState(params, opt_state)
 
@@ -223,7 +222,7 @@ def _check_batch(data: Data) -> Batch:
     rows = jnp.asarray(np.concatenate([few, np.repeat(len(data.weight) - 1, spare)]))
     x, y = data.x[rows], data.y[rows]
     weight = jnp.where(jnp.arange(len(rows)) < len(few), data.weight[rows], 0.0)
-    return Batch(x, y, weight, rows, 1.0 / float(weight.sum()))
+    return Batch(x, y, weight, rows, 1.0 / float(weight.sum()), 0)
 
 
 def _max_segment(data: Data, schedule: Schedule) -> int:

@@ -1,0 +1,96 @@
+"""Monte-Carlo dropout: hidden nodes are dropped at random, in training and in prediction.
+
+Dropping node i is leaving out row i of the next layer's weights, so a draw is one set of
+masks for the whole function. Training minimises, with masks drawn anew at every step,
+
+    -(1/N) E_mask[log p(y | f(mask * theta, x))] + (1/2N) sum_i keep_i theta_i^2 / var_i
+
+keep_i being the probability that the masks spare theta_i (Gal and Ghahramani 2016).
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from anchored._errors import bad_value
+from anchored._tree import as_pytree, from_pytree
+from anchored._typing import Array, Likelihood, Params
+from anchored.baselines.problem import Problem, predict_draws
+from anchored.networks import MLP
+from anchored.predictive import Predictive
+from anchored.scaling import Vmapped
+from anchored.training import Batch, Schedule, train
+
+
+@dataclasses.dataclass(frozen=True)
+class MCDropout:
+    """One `MLP` with dropout of hidden nodes, predicted many times over."""
+
+    rate: float = 0.4
+    schedule: Schedule = Schedule(epochs=4000, learning_rate=0.005)
+    n_gradient_samples: int = 10  # masks in one step
+    n_draws: int = 200
+
+    def __call__(self, key: Array, problem: Problem) -> Predictive:
+        if not isinstance(problem.network, MLP):
+            raise TypeError(
+                f"MC dropout knows the hidden nodes of an `MLP` only; got "
+                f"{type(problem.network).__name__}."
+            )
+        if not 0 < self.rate < 1:
+            raise bad_value("rate", self.rate, "between 0 and 1, both excluded")
+        key_start, key_loss, key_order, key_draw = jax.random.split(key, 4)
+        start = problem.network.init(key_start, problem.data.x[:1])
+        params, _ = train(
+            int(jax.random.bits(key_order)),
+            _DropoutLoss(problem.network, self.rate, self.n_gradient_samples),
+            jax.tree.map(lambda leaf: leaf[None], start),
+            key_loss[None],
+            _Extra(problem.prior.scale, as_pytree(problem.likelihood), problem.data.total_weight),
+            problem.data,
+            self.schedule,
+            Vmapped(),
+        )
+        params = jax.tree.map(lambda leaf: leaf[0], params)
+        keys = jax.random.split(key_draw, self.n_draws)
+        return predict_draws(problem, jax.vmap(lambda k: _dropped(k, params, self.rate))(keys))
+
+
+class _Extra(NamedTuple):
+    scale: Params  # of the prior
+    likelihood: Likelihood
+    total_weight: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _DropoutLoss:
+    network: MLP
+    rate: float
+    n_samples: int
+
+    def __call__(self, params: Params, key: Array, extra: _Extra, batch: Batch) -> Array:
+        likelihood = from_pytree(extra.likelihood)
+
+        def log_likelihood(key):
+            outputs = self.network.apply(_dropped(key, params, self.rate), batch.x)
+            return batch.scale * jnp.sum(batch.weight * likelihood.log_prob(outputs, batch.y))
+
+        keys = jax.random.split(jax.random.fold_in(key, batch.step), self.n_samples)
+        pulls = [
+            (1.0 if index == 0 else 1 - self.rate) * jnp.sum((layer["weight"] / s["weight"]) ** 2)
+            + (jnp.sum((layer["bias"] / s["bias"]) ** 2) if "bias" in layer else 0.0)
+            for index, (layer, s) in enumerate(zip(params, extra.scale, strict=True))
+        ]
+        return 0.5 * sum(pulls) / extra.total_weight - jnp.mean(jax.vmap(log_likelihood)(keys))
+
+
+def _dropped(key: Array, params: Params, rate: float) -> Params:
+    """Parameters with hidden nodes left out; those kept count for 1 / (1 - rate)."""
+    layers = [params[0]]
+    for index, layer in enumerate(params[1:]):
+        n_nodes = layer["weight"].shape[0]
+        kept = jax.random.bernoulli(jax.random.fold_in(key, index), 1 - rate, (n_nodes, 1))
+        layers.append({**layer, "weight": layer["weight"] * kept / (1 - rate)})
+    return tuple(layers)

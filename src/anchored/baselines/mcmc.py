@@ -1,0 +1,251 @@
+"""Markov chains: NUTS and Hamiltonian Monte Carlo, exact given time, and stochastic-gradient HMC.
+
+Chains start at draws from the prior. NUTS and HMC tune their step size and a diagonal mass
+matrix in a warm-up (Stan's windows). R-hat and effective sample size are those of the
+*predictions*: hidden nodes can change places, so single parameters have no meaning of
+their own and need not mix.
+
+References: Neal 1996; Hoffman and Gelman 2014; Chen, Fox and Guestrin 2014 (SGHMC);
+Vehtari et al. 2021 (R-hat, rank-normalised and split).
+"""
+
+import dataclasses
+import warnings
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored._errors import bad_value
+from anchored._typing import Array
+from anchored.baselines.problem import Model, Problem, Whitened, predict_draws
+from anchored.predictive import Predictive
+from anchored.scaling import in_threads
+
+MAX_RHAT, MIN_ESS = 1.01, 100
+_FIRST_STEP = 0.01  # of the warm-up, in units of the prior's scale
+_DIAGNOSED_ROWS = 200  # most rows whose predictions are diagnosed
+_STIFFNESS = 0.1  # SGHMC: step size times the highest frequency of the posterior
+_FRICTION = 0.1  # SGHMC: friction times the step size
+
+
+class ConvergenceDoubt(UserWarning):
+    """Chains that have not mixed: their predictions may not be the posterior's."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Chains:
+    """Draws of several chains, and how far to trust them.
+
+    Attributes
+    ----------
+    predictive : all draws pooled, chain after chain.
+    rhat, ess : worst R-hat and smallest effective sample size of any prediction.
+    n_divergent : transitions whose energy error was huge.
+    n_gradients : leapfrog steps taken after the warm-up, all chains together.
+    """
+
+    predictive: Predictive
+    rhat: float
+    ess: float
+    n_divergent: int
+    n_gradients: int
+
+    def warn(self) -> None:
+        """Say it if R-hat is above 1.01 or the effective sample size below 100."""
+        if self.rhat > MAX_RHAT or self.ess < MIN_ESS or self.n_divergent:
+            warnings.warn(
+                f"Chains may not have converged: R-hat {self.rhat:.3f} (should be below "
+                f"{MAX_RHAT}), effective sample size {self.ess:.0f} (above {MIN_ESS}), "
+                f"{self.n_divergent} divergent transitions. Raise `n_warmup` and `n_samples`.",
+                ConvergenceDoubt,
+                stacklevel=3,
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class NUTS:
+    """The No-U-Turn sampler: the gold standard for networks of finite width."""
+
+    n_chains: int = 4
+    n_warmup: int = 500
+    n_samples: int = 500  # of each chain
+    max_doublings: int = 10
+
+    def sample(self, key: Array, problem: Problem) -> Chains:
+        return _run(key, problem, self, (("max_num_doublings", self.max_doublings),))
+
+    def __call__(self, key: Array, problem: Problem) -> Predictive:
+        return _checked(self.sample(key, problem))
+
+
+@dataclasses.dataclass(frozen=True)
+class HMC:
+    """Hamiltonian Monte Carlo with ``n_steps`` leapfrog steps a draw, as in the paper."""
+
+    n_chains: int = 4
+    n_warmup: int = 500
+    n_samples: int = 500  # of each chain
+    n_steps: int = 150
+
+    def sample(self, key: Array, problem: Problem) -> Chains:
+        return _run(key, problem, self, (("num_integration_steps", self.n_steps),))
+
+    def __call__(self, key: Array, problem: Problem) -> Predictive:
+        return _checked(self.sample(key, problem))
+
+
+@dataclasses.dataclass(frozen=True)
+class SGHMC:
+    """Stochastic-gradient HMC on batches of rows, for data too many to pass at every step.
+
+    The step size is a tenth of the fastest oscillation of the posterior where the chain
+    starts to sample, found by power iteration. Directions that the data leave free relax slowly, which many short
+    chains from prior draws make up for.
+    """
+
+    n_chains: int = 20
+    n_warmup: int = 2000  # draws thrown away
+    n_samples: int = 100  # of each chain
+    n_steps: int = 20  # between two draws
+    batch_size: int = 64
+
+    def sample(self, key: Array, problem: Problem) -> Chains:
+        whitened, model = Whitened.of(problem)
+        size = min(self.batch_size, model.data.n_rows)
+        program = _StochasticChain(whitened, self.n_warmup, self.n_samples, self.n_steps, size)
+        draws = in_threads(program, jax.random.split(key, self.n_chains), model)
+        nothing = np.zeros(draws.shape[:2])
+        return _chains(problem, whitened, model, draws, nothing, nothing + self.n_steps)
+
+    def __call__(self, key: Array, problem: Problem) -> Predictive:
+        return _checked(self.sample(key, problem))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chain:
+    """Warm-up and draws of one chain: (key, model) -> z, divergences, leapfrog steps."""
+
+    whitened: Whitened
+    algorithm: str  # blackjax's name
+    options: tuple[tuple[str, int], ...]
+    n_warmup: int
+    n_samples: int
+
+    def __call__(self, key: Array, model: Model) -> tuple[Array, Array, Array]:
+        import blackjax
+
+        key_start, key_warm, key_draw = jax.random.split(key, 3)
+        log_density = partial(self.whitened.log_posterior, model=model)
+        algorithm, options = getattr(blackjax, self.algorithm), dict(self.options)
+        warmup = blackjax.window_adaptation(
+            algorithm, log_density, initial_step_size=_FIRST_STEP, **options
+        )
+        start = jax.random.normal(key_start, (self.whitened.size,))
+        (state, tuned), _ = warmup.run(key_warm, start, self.n_warmup)
+        step = algorithm(log_density, **tuned).step
+
+        def draw(state, key):
+            state, info = step(key, state)
+            return state, (state.position, info.is_divergent, info.num_integration_steps)
+
+        return jax.lax.scan(draw, state, jax.random.split(key_draw, self.n_samples))[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class _StochasticChain:
+    """Draws of z of one SGHMC chain: (key, model) -> z [draw, parameter]."""
+
+    whitened: Whitened
+    n_warmup: int
+    n_samples: int
+    n_steps: int
+    batch_size: int
+
+    def __call__(self, key: Array, model: Model) -> Array:
+        import blackjax
+
+        key_start, key_power, key_chain = jax.random.split(key, 3)
+        start = jax.random.normal(key_start, (self.whitened.size,))
+        frequency = jnp.sqrt(self._curvature(key_power, model))
+        step_size = _STIFFNESS / frequency
+        kernel = blackjax.sghmc.build_kernel(alpha=_FRICTION / step_size)
+
+        def gradient(z, rows):
+            data, share = model.data, len(model.data.weight) / self.batch_size
+
+            def log_density(z):
+                log_lik = self.whitened.log_likelihood(
+                    z, model, data.x[rows], data.y[rows], data.weight[rows]
+                )
+                return share * log_lik - 0.5 * jnp.sum(z * z)
+
+            return jax.grad(log_density)(z)
+
+        def draw(z, key):
+            key_rows, key_step = jax.random.split(key)
+            rows = jax.random.choice(
+                key_rows, len(model.data.weight), (self.batch_size,), replace=False
+            )
+            z = kernel(key_step, z, gradient, rows, step_size, self.n_steps)
+            return z, z
+
+        keys = jax.random.split(key_chain, self.n_warmup + self.n_samples)
+        return jax.lax.scan(draw, start, keys)[1][self.n_warmup :]
+
+    def _curvature(self, key: Array, model: Model) -> Array:
+        """Largest curvature of the negative log posterior over ten prior draws, roughly."""
+
+        def largest(key):
+            key_z, key_v = jax.random.split(key)
+            z = jax.random.normal(key_z, (self.whitened.size,))
+            slope = jax.grad(partial(self.whitened.log_posterior, model=model))
+
+            def power(v, _):
+                v = jax.jvp(slope, (z,), (v,))[1]
+                size = jnp.linalg.norm(v)
+                return v / size, size
+
+            v = jax.random.normal(key_v, z.shape)
+            return jax.lax.scan(power, v / jnp.linalg.norm(v), length=20)[1][-1]
+
+        return jnp.max(jax.vmap(largest)(jax.random.split(key, 10)))
+
+
+def _run(key: Array, problem: Problem, method: NUTS | HMC, options) -> Chains:
+    for name in ("n_chains", "n_warmup", "n_samples"):
+        if getattr(method, name) < 2:
+            raise bad_value(name, getattr(method, name), "at least 2")
+    whitened, model = Whitened.of(problem)
+    algorithm = type(method).__name__.lower()
+    program = _Chain(whitened, algorithm, options, method.n_warmup, method.n_samples)
+    draws, divergent, n_steps = in_threads(program, jax.random.split(key, method.n_chains), model)
+    return _chains(problem, whitened, model, draws, divergent, n_steps)
+
+
+def _chains(problem, whitened, model, draws, divergent, n_steps) -> Chains:
+    """Predictions and diagnostics of draws [chain, sample, parameter]."""
+    n_chains, n_samples = draws.shape[:2]
+    pooled = whitened.all_params(draws.reshape(n_chains * n_samples, -1), model)
+    predictive = predict_draws(problem, pooled)
+    assert predictive.members is not None
+    rows = np.linspace(0, len(problem.x) - 1, min(len(problem.x), _DIAGNOSED_ROWS)).astype(int)
+    values = predictive.members[:, rows].reshape(n_chains, n_samples, -1)
+    rhat, ess = _worst(jnp.asarray(values, jnp.float32))
+    return Chains(
+        predictive, float(rhat), float(ess), int(np.sum(divergent)), int(np.sum(n_steps))
+    )
+
+
+@jax.jit
+def _worst(values: Array) -> tuple[Array, Array]:
+    """Largest R-hat and smallest effective sample size of values [chain, sample, value]."""
+    import blackjax
+
+    return jnp.max(blackjax.rhat(values)), jnp.min(blackjax.ess_bulk(values))
+
+
+def _checked(chains: Chains) -> Predictive:
+    chains.warn()
+    return chains.predictive

@@ -1,0 +1,127 @@
+"""What an inference method is asked, what it answers, and the posterior in one set of units.
+
+Every method is a frozen record of its settings that can be called:
+
+    method(key, problem) -> Predictive
+
+Samplers and variational methods work on z with theta = mean + scale * z, so that the prior
+is a standard normal whatever the network:
+
+    log p(z | data) = sum_rows w log p(y | f(theta(z), x)) - |z|^2 / 2 + constant
+"""
+
+import dataclasses
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored._tree import Raveller, as_pytree, from_pytree, take_members
+from anchored._typing import Array, Likelihood, Network, Params
+from anchored.data import Data
+from anchored.ensembles import member_moments
+from anchored.likelihoods import Gaussian
+from anchored.predictive import Predictive
+from anchored.priors import Prior
+from anchored.scaling import n_members_of
+
+_BLOCK_VALUES = 20_000_000  # most hidden values held at a time when many draws predict
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A model, the rows it has seen, and the inputs ``x`` [batch, ...] to predict at."""
+
+    network: Network
+    prior: Prior
+    likelihood: Likelihood
+    data: Data
+    x: np.ndarray
+
+    @property
+    def rows(self) -> Data:
+        """The data without their padding."""
+        n = self.data.n_rows
+        return Data(self.data.x[:n], self.data.y[:n], self.data.weight[:n], n)
+
+
+@runtime_checkable
+class Inference(Protocol):
+    """An inference method with its settings."""
+
+    def __call__(self, key: Array, problem: Problem) -> Predictive:
+        """The predictive distribution at ``problem.x``."""
+        ...
+
+
+def predict_draws(problem: Problem, params: Params) -> Predictive:
+    """Pool the predictions of parameter draws [draw, ...], some draws at a time."""
+    n_draws = n_members_of(params)
+    n_values = Raveller.like(problem.prior.scale).size * max(256, len(problem.x))
+    size = int(np.clip(_BLOCK_VALUES // n_values, 1, n_draws))
+    parts = [
+        member_moments(
+            problem.network, problem.likelihood, take_members(params, slice(i, i + size)), problem.x
+        )
+        for i in range(0, n_draws, size)
+    ]
+    mean, var = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Predictive.from_members(mean, var, problem.likelihood.family)
+
+
+def need_gaussian(method: str, problem: Problem, instead: str) -> Gaussian:
+    """The likelihood, if it is Gaussian; an error that names another method if not."""
+    if not isinstance(problem.likelihood, Gaussian):
+        raise TypeError(
+            f"{method} needs a `Gaussian` likelihood; got {type(problem.likelihood).__name__}. "
+            f"Use {instead} instead."
+        )
+    return problem.likelihood
+
+
+class Model(NamedTuple):
+    """The arrays of a problem, as compiled programs take them."""
+
+    mean: Array  # of the prior, as one vector
+    scale: Array
+    likelihood: Likelihood
+    data: Data
+
+
+@dataclasses.dataclass(frozen=True)
+class Whitened:
+    """The network and its posterior as functions of z; hashable, so programs are reused."""
+
+    network: Network
+    raveller: Raveller
+
+    @classmethod
+    def of(cls, problem: Problem) -> tuple["Whitened", Model]:
+        raveller = Raveller.like(problem.prior.scale)
+        mean, scale = raveller.ravel(problem.prior.mean), raveller.ravel(problem.prior.scale)
+        model = Model(mean, scale, as_pytree(problem.likelihood), problem.rows)
+        return cls(problem.network, raveller), model
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return self.raveller.size
+
+    def params(self, z: Array, model: Model) -> Params:
+        return self.raveller.unravel(model.mean + model.scale * z)
+
+    def outputs(self, z: Array, model: Model, x: Array) -> Array:
+        return self.network.apply(self.params(z, model), x)
+
+    def log_likelihood(self, z: Array, model: Model, x: Array, y: Array, weight: Array) -> Array:
+        outputs = self.outputs(z, model, x)
+        return jnp.sum(weight * from_pytree(model.likelihood).log_prob(outputs, y))
+
+    def log_posterior(self, z: Array, model: Model) -> Array:
+        data = model.data
+        return self.log_likelihood(z, model, data.x, data.y, data.weight) - 0.5 * jnp.sum(z * z)
+
+    def all_params(self, draws: Array, model: Model) -> Params:
+        """Parameters [draw, ...] of draws of z [draw, parameter]."""
+        return jax.vmap(lambda z: self.params(z, model))(draws)
