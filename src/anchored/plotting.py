@@ -1,10 +1,14 @@
 """Pictures of predictives: an ``ax`` in, the same ``ax`` out; colour-blind safe."""
 
+import io
+
 import numpy as np
 
 from anchored.predictive import Predictive
 
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"
+# Okabe and Ito's palette: told apart by people who do not see all colours.
+BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555"
+_STYLE = {"svg.hashsalt": "anchored", "font.size": 9, "axes.titlesize": 9}
 
 
 def predicted_against_observed(ax, dist: Predictive, y, level: float = 0.9):
@@ -64,3 +68,38 @@ def bands(ax, x, dist: Predictive, colour: str = BLUE):
         ax.fill_between(x, mean - n * std, mean + n * std, color=colour, alpha=0.17, lw=0)
     ax.plot(x, mean, color=colour, lw=2)
     return ax
+
+
+def data_points(ax, x, y):
+    """Observed points, on top of everything."""
+    ax.plot(x, y, ls="", marker="o", ms=4, color="black", mec="white", mew=0.6, zorder=5)
+    return ax
+
+
+def ellipses(ax, mean, cov, colour: str, n_deviations=(1, 2), label: str | None = None, **line):
+    """Contours of a two-dimensional normal at some deviations from its mean."""
+    turn = np.linspace(0, 2 * np.pi, 200)
+    values, vectors = np.linalg.eigh(np.asarray(cov))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    circle = np.stack([np.cos(turn), np.sin(turn)])
+    for n in n_deviations:
+        x, y = np.asarray(mean)[:, None] + n * root @ circle
+        ax.plot(x, y, color=colour, label=label if n == n_deviations[0] else None, **line)
+    return ax
+
+
+def picture(draw, size: tuple[float, float]) -> dict[str, bytes]:
+    """A figure filled by ``draw(figure)``, as the bytes of a ``png`` and an ``svg`` file."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        files = {}
+        for kind in ("png", "svg"):
+            buffer = io.BytesIO()
+            extra = {"metadata": {"Date": None}} if kind == "svg" else {}
+            figure.savefig(buffer, format=kind, dpi=150, **extra)
+            files[kind] = buffer.getvalue()
+    return files

@@ -233,9 +233,7 @@ def _chains(problem, whitened, model, draws, divergent, n_steps) -> Chains:
     rows = np.linspace(0, len(problem.x) - 1, min(len(problem.x), _DIAGNOSED_ROWS)).astype(int)
     values = predictive.members[:, rows].reshape(n_chains, n_samples, -1)
     rhat, ess = _worst(jnp.asarray(values, jnp.float32))
-    return Chains(
-        predictive, float(rhat), float(ess), int(np.sum(divergent)), int(np.sum(n_steps))
-    )
+    return Chains(predictive, float(rhat), float(ess), int(np.sum(divergent)), int(np.sum(n_steps)))
 
 
 @jax.jit

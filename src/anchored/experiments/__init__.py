@@ -1,0 +1,32 @@
+"""Every figure of the paper: settings, computation, record, picture."""
+
+from importlib import import_module
+
+from anchored._errors import unknown_name
+from anchored.experiments._runner import PRESETS as PRESETS
+from anchored.experiments._runner import Context as Context
+from anchored.experiments._runner import Experiment as Experiment
+from anchored.experiments._runner import load as load
+from anchored.experiments._runner import run as run
+
+# name of the experiment: its module, which has an EXPERIMENT
+MODULES = {
+    "fig-action": "action",
+    "fig-rms-2d": "rms_2d",
+    "fig-rms-cases": "rms_cases",
+    "fig-methods": "methods",
+    "fig-losses": "losses",
+    "fig-kl": "kl",
+    "fig-convergence": "convergence",
+    "fig-likelihoods": "likelihoods",
+    "fig-correlated": "correlated",
+    "appendix-b": "appendix_b",
+    "nuts-check": "nuts_check",
+}
+
+
+def get(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in MODULES:
+        raise unknown_name("NAME", name, MODULES)
+    return import_module(f"anchored.experiments.{MODULES[name]}").EXPERIMENT
