@@ -1,9 +1,28 @@
-"""A progress bar for training, shown only when asked for."""
+"""Progress bars, shown only when asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from anchored.training import OnCheck, Progress
+
+
+@contextmanager
+def _bar(title: str, first_words: str) -> Iterator:
+    """Yield ``update(words, done, total)`` of a bar with the time left, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn(title), BarColumn(), TextColumn("{task.description}"))
+    times = (TimeElapsedColumn(), TextColumn("done,"), TimeRemainingColumn(), TextColumn("left"))
+    with Bar(*columns, *times, console=Console(stderr=True), speed_estimate_period=3600) as bar:
+        task = bar.add_task(first_words, total=None)
+
+        def update(words: str, done: float, total: float) -> None:
+            bar.update(task, description=words, completed=done, total=total)
+
+        yield update
+        bar.update(task, total=bar.tasks[task].completed)  # full, also after an early stop
 
 
 @contextmanager
@@ -12,18 +31,18 @@ def progress_bar(verbose: int, title: str) -> Iterator[OnCheck | None]:
     if not verbose:
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn(title), BarColumn(), TextColumn("{task.description}"))
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("compiling", total=None)
+    with _bar(title, "compiling") as update:
 
         def on_check(progress: Progress) -> None:
             words = f"step {progress.step:,} of {progress.n_steps:,}"
             words += f", objective {progress.objective.mean():.4g}"
-            bar.update(task, description=words, total=progress.n_steps, completed=progress.step)
+            update(words, progress.step, progress.n_steps)
 
         yield on_check
-        bar.update(task, total=bar.tasks[task].completed)  # full, also after an early stop
+
+
+@contextmanager
+def cell_bar(title: str) -> Iterator[Callable[[str, float, float], None]]:
+    """Yield a callback for `experiments.run` that draws a bar of the cells."""
+    with _bar(title, "starting") as update:
+        yield update

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import time
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -82,12 +81,138 @@ def fit(
         },
         "seconds": seconds,
     }
-    _write_whole(out / "metrics.json", json.dumps(scores, indent=2).encode() + b"\n")
+    _write(out / "metrics.json", json.dumps(scores, indent=2).encode() + b"\n")
     picture = _draw(out / f"{data}.png", dist, y_test)
     if as_json:
         typer.echo(json.dumps(scores))
     else:
         _print_scores(scores, str(gap), picture)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(help="What to rebuild: a name of --list, or all.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="smoke (seconds) or paper (its settings).")] = "paper",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
+        Path("results/reproduce")
+    ),
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of data files; else $ANCHORED_DATA.")
+    ] = None,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Draw again from the records, without running.")
+    ] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List what can be rebuilt and what it takes.")
+    ] = False,
+) -> None:
+    """Rebuild a figure of the paper: a record of its numbers and a picture."""
+    from anchored import experiments
+
+    if listed:
+        _print_experiments()
+        return
+    if preset not in experiments.PRESETS:
+        _fail(f"--preset must be one of {', '.join(experiments.PRESETS)}; got {preset!r}.")
+    if name is None:
+        _fail("which figure? Give one of `anchored reproduce --list`, or all.")
+    try:
+        chosen = [experiments.get(n) for n in (experiments.MODULES if name == "all" else [name])]
+    except ValueError as error:
+        _fail(str(error).replace("`NAME`", "NAME"))
+    folder = out / preset
+    _make_folder(folder)
+    for experiment in chosen:
+        if redraw:
+            record = _recorded(folder, experiment.name)
+        else:
+            record = _run(experiment, preset, experiments.Context(seed, data_dir), folder)
+        pictures = _draw_record(experiment, record, folder)
+        _print_record(record, folder, pictures)
+
+
+def _run(experiment, preset: str, context, folder: Path) -> dict:
+    from anchored import experiments
+    from anchored._progress import cell_bar
+
+    try:
+        with cell_bar(experiment.name) as on_cell:
+            return experiments.run(experiment, preset, context, folder, on_cell)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"anchored: stopped. Finished parts are kept in {folder}; the same command goes on "
+            "from there.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    except (FileNotFoundError, ModuleNotFoundError) as error:
+        _fail(f"{experiment.name} needs {' and '.join(experiment.needs)}: {error}")
+    except OSError as error:
+        _fail(f"cannot write to {folder}: {error.strerror}.")
+
+
+def _recorded(folder: Path, name: str) -> dict:
+    from anchored import experiments
+
+    try:
+        return experiments.load(folder, name)
+    except FileNotFoundError:
+        _fail(f"there is no record of {name} in {folder}: run it once without --redraw.")
+    except (OSError, ValueError) as error:
+        _fail(f"the record of {name} in {folder} cannot be read: {error}")
+
+
+def _draw_record(experiment, record: dict, folder: Path) -> list[Path]:
+    """The picture of a record, as PNG and SVG; none if matplotlib is not installed."""
+    from anchored.plotting import picture
+
+    try:
+        files = picture(lambda figure: experiment.draw(figure, record), experiment.size)
+    except ImportError:
+        typer.echo("No picture: install matplotlib, e.g. pip install 'anchored[plot]'.", err=True)
+        return []
+    paths = [folder / f"{experiment.name}.{kind}" for kind in files]
+    for path, content in zip(paths, files.values(), strict=True):
+        _write(path, content)
+    return paths
+
+
+def _print_record(record: dict, folder: Path, pictures: list[Path]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for table in record["tables"]:
+        shown = Table(*table["header"], title=table["title"], title_justify="left")
+        for row in table["rows"]:
+            shown.add_row(*row)
+        console.print(shown)
+    for finding in record["findings"]:
+        console.print(f"- {finding}", highlight=False, markup=False)
+    files = [folder / f"{record['name']}.json", *pictures]
+    console.print(
+        f"{record['name']} ({record['preset']}, {record['seconds']:.0f} s): "
+        f"{', '.join(map(str, files))}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _print_experiments() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from anchored import experiments
+
+    table = Table("name", "in the paper", "what it shows", "smoke", "paper", "needs")
+    for name in experiments.MODULES:
+        e = experiments.get(name)
+        times = [f"{e.seconds[preset]:,.0f} s" for preset in experiments.PRESETS]
+        table.add_row(name, e.figure, e.title, *times, ", ".join(e.needs))
+    Console().print(table)
 
 
 def _print_scores(scores: dict, gap: str, picture: Path | None) -> None:
@@ -129,30 +254,27 @@ def _draw(path: Path, dist, y) -> Path | None:
     plotting.coverage_curve(axes[1], dist, y)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
-    _write_whole(path, buffer.getvalue())
+    _write(path, buffer.getvalue())
     pyplot.close(figure)
     return path
 
 
-def _make_folder(folder: Path) -> None:
-    """Make ``folder`` and see that files can be written there, before the work is done."""
+def _write(path: Path, content: bytes) -> None:
+    from anchored._files import write_whole
+
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(13, "Permission denied")
+        write_whole(path, content)
+    except OSError as error:
+        _fail(f"cannot write {path}: {error.strerror}.")
+
+
+def _make_folder(folder: Path) -> None:
+    from anchored._files import make_folder
+
+    try:
+        make_folder(folder)
     except OSError as error:
         _fail(f"cannot write to {folder}: {error.strerror}.")
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write under another name, then rename: a reader never sees half a file."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        _fail(f"cannot write {path}: {error.strerror}.")
 
 
 def _fail(message: str) -> NoReturn:

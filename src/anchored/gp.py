@@ -7,7 +7,7 @@ noise_var / w_i, which is exactly a row seen w_i times.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import jax
@@ -87,7 +87,7 @@ class GP:
         explained = np.stack([np.sum(s * s, axis=0) for s in solved], axis=-1)
         return cross @ self.alphas, np.maximum(prior_var[:, None] - explained, 0.0)
 
-    def sample(self, seed: int, x: np.ndarray, n_samples: int) -> np.ndarray:
+    def sample(self, seed: int | Sequence[int], x: np.ndarray, n_samples: int) -> np.ndarray:
         """Posterior functions [sample, batch, out] at ``x``, without noise."""
         x = np.asarray(x, np.float64)
         with jax.enable_x64(True):

@@ -1,6 +1,7 @@
 """Pictures of predictives: an ``ax`` in, the same ``ax`` out; colour-blind safe."""
 
 import io
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +9,16 @@ from anchored.predictive import Predictive
 
 # Okabe and Ito's palette: told apart by people who do not see all colours.
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555"
-_STYLE = {"svg.hashsalt": "anchored", "font.size": 9, "axes.titlesize": 9}
+# Colour and marker of the lines of one plot, told apart without colour too.
+SERIES = (
+    ("#0072B2", "o"),
+    ("#D55E00", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#E69F00", "v"),
+    ("#56B4E9", "P"),
+)
+_STYLE: dict[Any, Any] = {"svg.hashsalt": "anchored", "font.size": 9, "axes.titlesize": 9}
 
 
 def predicted_against_observed(ax, dist: Predictive, y, level: float = 0.9):
@@ -76,6 +86,25 @@ def data_points(ax, x, y):
     return ax
 
 
+def class_map(ax, grid, probability):
+    """Filled contours of the probability of class 1 over a square grid [point, 2]."""
+    side = round(len(grid) ** 0.5)
+    x, y = np.asarray(grid).reshape(side, side, 2).transpose(2, 0, 1)
+    values = np.asarray(probability).reshape(side, side)
+    shown = ax.contourf(x, y, values, levels=np.linspace(0, 1, 11), cmap="PuOr_r")
+    ax.set_aspect("equal")
+    return shown
+
+
+def class_points(ax, x, y):
+    """Observed points of two classes, one filled circles, the other hollow squares."""
+    x, y = np.asarray(x), np.asarray(y)
+    style = {"ls": "", "ms": 4.5, "mec": "black", "mew": 0.8}
+    ax.plot(*x[y == 0].T, marker="s", mfc="white", **style)
+    ax.plot(*x[y == 1].T, marker="o", mfc="black", **style)
+    return ax
+
+
 def ellipses(ax, mean, cov, colour: str, n_deviations=(1, 2), label: str | None = None, **line):
     """Contours of a two-dimensional normal at some deviations from its mean."""
     turn = np.linspace(0, 2 * np.pi, 200)
@@ -85,6 +114,16 @@ def ellipses(ax, mean, cov, colour: str, n_deviations=(1, 2), label: str | None 
     for n in n_deviations:
         x, y = np.asarray(mean)[:, None] + n * root @ circle
         ax.plot(x, y, color=colour, label=label if n == n_deviations[0] else None, **line)
+    return ax
+
+
+def line_with_errors(ax, x, summaries: dict, colour: str, marker: str, label: str, **line):
+    """Means with bars of one standard error; ``summaries`` maps each x to mean and error."""
+    mean = [summaries[str(value)]["mean"] for value in x]
+    error = [summaries[str(value)]["error"] or 0.0 for value in x]
+    ax.errorbar(
+        x, mean, error, color=colour, marker=marker, ms=5, lw=1.4, capsize=2, label=label, **line
+    )
     return ax
 
 
@@ -99,7 +138,7 @@ def picture(draw, size: tuple[float, float]) -> dict[str, bytes]:
         files = {}
         for kind in ("png", "svg"):
             buffer = io.BytesIO()
-            extra = {"metadata": {"Date": None}} if kind == "svg" else {}
-            figure.savefig(buffer, format=kind, dpi=150, **extra)
+            stamp = {"Date": None} if kind == "svg" else {}  # the same picture, the same file
+            figure.savefig(buffer, format=kind, dpi=150, metadata=stamp)
             files[kind] = buffer.getvalue()
     return files

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored._tree import Raveller, leaf_paths
-from anchored._typing import Array, Network, Params
+from anchored._typing import Array, Network, Number, Params
 
 
 @jax.tree_util.register_dataclass
@@ -40,7 +40,7 @@ class Prior:
     scale: Params
 
     @classmethod
-    def for_network(cls, network: Network, x: Array, first_var: float = 1.0) -> "Prior":
+    def for_network(cls, network: Network, x: Number, first_var: float = 1.0) -> "Prior":
         """The paper's prior for ``network`` on inputs shaped like ``x`` [batch, ...]."""
         if not (math.isfinite(first_var) and first_var > 0):
             raise ValueError(f"`first_var` must be a positive number; got {first_var!r}.")

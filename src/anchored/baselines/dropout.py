@@ -49,7 +49,7 @@ class MCDropout:
             jax.tree.map(lambda leaf: leaf[None], start),
             key_loss[None],
             _Extra(problem.prior.scale, as_pytree(problem.likelihood), problem.data.total_weight),
-            problem.data,
+            problem.rows,
             self.schedule,
             Vmapped(),
         )

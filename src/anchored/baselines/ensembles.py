@@ -1,8 +1,10 @@
 """Ensembles and single networks as inference methods."""
 
 import dataclasses
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from anchored._typing import Array, Params
@@ -68,7 +70,7 @@ class SingleNetwork:
     schedule: Schedule = Schedule(epochs=4000, learning_rate=0.005)
 
     def __call__(self, key: Array, problem: Problem) -> Predictive:
-        key_fit, key_split = jax.random.split(key)
+        key_fit, key_guess, key_split = jax.random.split(key, 3)
         fit = EnsembleOf("regularised", 1, self.schedule, prior_start=False)
         dist = fit(key_fit, problem)
         if not isinstance(problem.likelihood, Gaussian):
@@ -81,16 +83,30 @@ class SingleNetwork:
         if not len(kept):
             raise ValueError("A constant variance needs at least two rows; got one.")
         part = Data.make(x[kept], y[kept], weight[kept])
-        guess = fit(key_fit, dataclasses.replace(problem, data=part, x=x[held])).mean
+        guess = fit(key_guess, dataclasses.replace(problem, data=part, x=x[held])).mean
         variance = np.average(np.square(y[held] - guess), axis=0, weights=weight[held])
         return dataclasses.replace(dist, aleatoric_var=np.broadcast_to(variance, dist.mean.shape))
 
 
 def _with_variance_head(problem: Problem) -> Problem:
     """The same problem with an output more for each target: its noise."""
-    network = dataclasses.replace(problem.network, n_outputs=2 * problem.data.y.shape[-1])
-    first_var = float(np.square(np.asarray(jax.tree.leaves(problem.prior.scale)[0])).flat[0])
-    prior = Prior.for_network(network, problem.data.x[:1], first_var)
+    network: Any = problem.network
+    if not hasattr(network, "n_outputs"):
+        raise TypeError(
+            f"A deep ensemble needs a second output: give {type(network).__name__} an "
+            "`n_outputs`, or pass a problem whose likelihood is `HeteroskedasticGaussian`."
+        )
+    network = dataclasses.replace(network, n_outputs=2 * network.n_outputs)
+    shapes = jax.eval_shape(network.init, jax.random.key(0), problem.data.x[:1])
+
+    def widened(tree: Params) -> Params:
+        return jax.tree.map(
+            lambda leaf, new: leaf if leaf.shape == new.shape else jnp.concatenate([leaf] * 2, -1),
+            tree,
+            shapes,
+        )
+
+    prior = Prior(widened(problem.prior.mean), widened(problem.prior.scale))
     return dataclasses.replace(
         problem, network=network, prior=prior, likelihood=HeteroskedasticGaussian()
     )

@@ -14,6 +14,7 @@ import dataclasses
 import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from anchored import gp
@@ -57,7 +58,7 @@ class FiniteWidthPosterior:
             raise ValueError("`prior` must have zero means in the last layer.")
         y = np.asarray(rows.y[:, 0], float)
         noise = float(likelihood.noise_var) / np.asarray(rows.weight, float)
-        both = np.concatenate([np.asarray(rows.x), np.asarray(problem.x)]).astype(np.float32)
+        both = jnp.concatenate([rows.x, jnp.asarray(problem.x, rows.x.dtype)])
         size = int(np.clip(_BLOCK_VALUES // (both.shape[0] * network.hidden[0]), 1, self.n_draws))
         activation, scale = ACTIVATIONS[network.activation], prior.scale[1]["weight"][:, 0]
 

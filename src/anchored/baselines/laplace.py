@@ -62,7 +62,7 @@ class Laplace:
             precision += np.einsum("noi,nop,npj->ij", jacobian, weighted, jacobian, optimize=True)
         factor = linalg.cholesky(precision, lower=True)
         normals = np.asarray(jax.random.normal(key_draw, (len(chosen), self.n_draws)), float)
-        shifts = linalg.solve_triangular(factor, normals, lower=True, trans="T").T
+        shifts = linalg.solve_triangular(factor.T, normals, lower=False).T
         return self._predict(whitened, z, chosen, shifts, model, problem)
 
     def _chosen(self, whitened: Whitened, problem: Problem) -> Array:

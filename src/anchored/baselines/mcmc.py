@@ -12,6 +12,7 @@ Vehtari et al. 2021 (R-hat, rank-normalised and split).
 import dataclasses
 import warnings
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -100,9 +101,9 @@ class HMC:
 class SGHMC:
     """Stochastic-gradient HMC on batches of rows, for data too many to pass at every step.
 
-    The step size is a tenth of the fastest oscillation of the posterior where the chain
-    starts to sample, found by power iteration. Directions that the data leave free relax slowly, which many short
-    chains from prior draws make up for.
+    The step size is a tenth of the fastest oscillation of the posterior, found by power
+    iteration. Directions that the data leave free relax slowly, which many short chains from
+    prior draws make up for.
     """
 
     n_chains: int = 20
@@ -115,7 +116,7 @@ class SGHMC:
         whitened, model = Whitened.of(problem)
         size = min(self.batch_size, model.data.n_rows)
         program = _StochasticChain(whitened, self.n_warmup, self.n_samples, self.n_steps, size)
-        draws = in_threads(program, jax.random.split(key, self.n_chains), model)
+        draws = in_threads(program, _chain_keys(key, self.n_chains), model)
         nothing = np.zeros(draws.shape[:2])
         return _chains(problem, whitened, model, draws, nothing, nothing + self.n_steps)
 
@@ -138,12 +139,13 @@ class _Chain:
 
         key_start, key_warm, key_draw = jax.random.split(key, 3)
         log_density = partial(self.whitened.log_posterior, model=model)
-        algorithm, options = getattr(blackjax, self.algorithm), dict(self.options)
+        algorithm: Any = getattr(blackjax, self.algorithm)
+        options: dict[str, Any] = dict(self.options)
         warmup = blackjax.window_adaptation(
             algorithm, log_density, initial_step_size=_FIRST_STEP, **options
         )
         start = jax.random.normal(key_start, (self.whitened.size,))
-        (state, tuned), _ = warmup.run(key_warm, start, self.n_warmup)
+        (state, tuned), _ = warmup.run(key_warm, start, self.n_warmup)  # pyright: ignore
         step = algorithm(log_density, **tuned).step
 
         def draw(state, key):
@@ -220,8 +222,15 @@ def _run(key: Array, problem: Problem, method: NUTS | HMC, options) -> Chains:
     whitened, model = Whitened.of(problem)
     algorithm = type(method).__name__.lower()
     program = _Chain(whitened, algorithm, options, method.n_warmup, method.n_samples)
-    draws, divergent, n_steps = in_threads(program, jax.random.split(key, method.n_chains), model)
+    draws, divergent, n_steps = in_threads(program, _chain_keys(key, method.n_chains), model)
     return _chains(problem, whitened, model, draws, divergent, n_steps)
+
+
+def _chain_keys(key: Array, n_chains: int) -> Array:
+    """One key for each chain, as plain numbers: BlackJAX's loops carry keys along, which JAX's
+    check for reused keys takes for reuse.
+    """
+    return jax.random.key_data(jax.random.split(key, n_chains))
 
 
 def _chains(problem, whitened, model, draws, divergent, n_steps) -> Chains:

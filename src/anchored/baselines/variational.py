@@ -44,7 +44,7 @@ class MeanFieldVI:
             Factors(mean, jnp.full_like(mean, jnp.log(_FIRST_SCALE))),
             key_loss[None],
             model,
-            problem.data,
+            problem.rows,
             self.schedule,
             Vmapped(),
         )

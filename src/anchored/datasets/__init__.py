@@ -1,5 +1,8 @@
 """Data sets: the paper's toys, and tables read from a folder of files."""
 
+from anchored.datasets.toy import noisy_sine as noisy_sine
 from anchored.datasets.toy import six_points as six_points
+from anchored.datasets.toy import two_blobs as two_blobs
+from anchored.datasets.uci import load_table as load_table
 from anchored.datasets.uci import load_uci as load_uci
 from anchored.datasets.uci import standard_split as standard_split

@@ -6,6 +6,7 @@ downloaded. Splits are those of Hernandez-Lobato and Adams (2015).
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,16 @@ def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray,
     table = np.loadtxt(path)
     n_features = _N_FEATURES[name]
     return table[:, :n_features], table[:, n_features]
+
+
+def load_table(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """A UCI table, or ``diabetes``, which comes with scikit-learn and needs no file."""
+    if name == "diabetes":
+        from sklearn.datasets import load_diabetes
+
+        bunch: Any = load_diabetes()
+        return bunch.data, bunch.target
+    return load_uci(name, data_dir)
 
 
 def standard_split(n_rows: int, split: int) -> tuple[np.ndarray, np.ndarray]:

@@ -105,6 +105,9 @@ def run(
     record = {
         "schema": SCHEMA,
         "name": experiment.name,
+        "title": experiment.title,
+        "figure": experiment.figure,
+        "claim": experiment.claim,
         "preset": preset,
         "seed": context.seed,
         "settings": dataclasses.asdict(settings),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from functools import partial
 
 import jax
 import numpy as np
@@ -142,10 +143,10 @@ def plan(s: Settings, context: Context) -> list[Cell]:
     for a in s.activations:
         for name in s.methods:
             cost = {"nuts": 10.0, "hmc": 2.0, "vi": 4.0, "gp": 0.1}.get(name, 1.0)
-            cells.append(Cell(f"{a}/{name}", cost, lambda a=a, n=name: _cell(s, context, a, n)))
+            cells.append(Cell(f"{a}/{name}", cost, partial(_cell, s, context, a, name)))
         for rate in s.rates:
             label = f"{a}/anchored at {rate:g}"
-            cells.append(Cell(label, 1.0, lambda a=a, r=rate: _cell(s, context, a, "anchored", r)))
+            cells.append(Cell(label, 1.0, partial(_cell, s, context, a, "anchored", rate)))
     return cells
 
 
@@ -266,7 +267,7 @@ def draw(figure, record: Record) -> None:
         for ax, name in zip(row, names, strict=True):
             bands(ax, numbers["grid"], from_panel(panels[name]["panel"]))
             data_points(ax, numbers["x"], numbers["y"])
-            ax.set(xlim=(numbers["grid"][0], numbers["grid"][-1]), ylim=(-3, 2))
+            ax.set(xlim=(numbers["grid"][0], numbers["grid"][-1]), ylim=(-3.2, 1.2))
         row[0].set_ylabel(ROWS[a])
     for ax, name in zip(axes[0], names, strict=True):
         ax.set_title(COLUMNS[name])

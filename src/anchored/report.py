@@ -1,0 +1,52 @@
+"""Pages made from results records; knows the records' schema and no experiment."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_HEAD = """# Reproduction
+
+Every figure of Pearce et al. 2020 rebuilt by one command each, with the numbers the paper
+leaves to the eye. This page is made from the records beside its pictures by `make docs`; times
+are those of two CPU cores. `anchored reproduce --list` says what each one needs.
+"""
+
+
+def reproduction_page(records: Iterable[Mapping[str, Any]], pictures: str) -> str:
+    """Markdown of all records; ``pictures`` is the folder of their pictures as the page sees it."""
+    parts = [_HEAD]
+    for record in records:
+        parts.append(_section(record, pictures))
+    return "\n".join(parts)
+
+
+def _section(record: Mapping[str, Any], pictures: str) -> str:
+    name = record["name"]
+    command = f"anchored reproduce {name}"
+    if record["preset"] != "paper":
+        command += f" --preset {record['preset']}"
+    if record["seed"]:
+        command += f" --seed {record['seed']}"
+    lines = [
+        f"## {record['title']} ({record['figure']})",
+        "",
+        f"**The paper:** {record['claim']}",
+        "",
+        f"![{record['title']}]({pictures}/{name}.png)",
+        "",
+        *(f"- {finding}" for finding in record["findings"]),
+        "",
+        f"`{command}` took {_duration(record['seconds'])}.",
+        "",
+    ]
+    for table in record["tables"]:
+        lines += [f"{table['title']}:", "", *_markdown(table), ""]
+    return "\n".join(lines)
+
+
+def _markdown(table: Mapping[str, Any]) -> list[str]:
+    rows = [table["header"], ["---"] * len(table["header"]), *table["rows"]]
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
