@@ -42,7 +42,8 @@ class Chains:
     Attributes
     ----------
     predictive : all draws pooled, chain after chain.
-    rhat, ess : worst R-hat and smallest effective sample size of any prediction.
+    rhat, ess : worst R-hat and smallest effective sample size of any prediction and of its
+        distance from the median.
     n_divergent : transitions whose energy error was huge.
     n_gradients : leapfrog steps taken after the warm-up, all chains together.
     """
@@ -247,10 +248,16 @@ def _chains(problem, whitened, model, draws, divergent, n_steps) -> Chains:
 
 @jax.jit
 def _worst(values: Array) -> tuple[Array, Array]:
-    """Largest R-hat and smallest effective sample size of values [chain, sample, value]."""
+    """Largest R-hat and smallest effective sample size of values [chain, sample, value].
+
+    Distances from the median count as values too: chains may agree on a mean, or even
+    alternate about it, and still know little of the spread.
+    """
     import blackjax
 
-    return jnp.max(blackjax.rhat(values)), jnp.min(blackjax.ess_bulk(values))
+    folded = jnp.abs(values - jnp.median(values, axis=(0, 1)))
+    both = jnp.concatenate([values, folded], axis=-1)
+    return jnp.max(blackjax.rhat(both)), jnp.min(blackjax.ess_bulk(both))
 
 
 def _checked(chains: Chains) -> Predictive:

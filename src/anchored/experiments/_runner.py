@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 
@@ -117,7 +118,7 @@ def run(
     }
     record = plain(record)
     record["findings"] = experiment.findings(record)
-    record["tables"] = [table._asdict() for table in experiment.tables(record)]
+    record["tables"] = plain([table._asdict() for table in experiment.tables(record)])
     text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
     write_whole(record_path(folder, experiment.name), text.encode() + b"\n")
     shutil.rmtree(store)
@@ -160,13 +161,16 @@ def _compute(store: Path, cell: Cell) -> dict:
 
 
 def _cell_path(store: Path, cell: Cell) -> Path:
-    return store / f"{cell.label.replace('/', '_')}.json"
+    return store / f"{quote(cell.label, safe='')}.json"
 
 
 def _stamp(experiment: Experiment, settings: Any, seed: int) -> str:
-    """A short code of all that the cells depend on."""
+    """A short code of all that the cells depend on, the library's own source included."""
     what = [experiment.name, seed, dataclasses.asdict(settings), _versions()]
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
+    code = hashlib.sha256(json.dumps(what, sort_keys=True).encode())
+    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        code.update(source.read_bytes())
+    return code.hexdigest()[:12]
 
 
 def _versions() -> dict[str, str]:

@@ -1,0 +1,214 @@
+"""The runner: cells kept and reused, records whole, pictures from the record alone."""
+
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from anchored import experiments
+from anchored.cli import app
+from anchored.experiments import Context, Experiment, _runner
+from anchored.experiments._runner import Cell, Table, plain
+from anchored.experiments._toy import distance, mean_and_error, regions
+from anchored.predictive import Predictive
+
+runner = CliRunner()
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    n_cells: int = 3
+
+
+class Counted:
+    """An experiment that counts what it computes and can be interrupted before a cell."""
+
+    def __init__(self, stop_before=None):
+        self.computed, self.stop_before = [], stop_before
+
+    def compute(self, i):
+        if i == self.stop_before:
+            raise KeyboardInterrupt
+        self.computed.append(i)
+        return {"value": np.float32(i) / 3, "missing": np.nan}
+
+    def experiment(self):
+        return Experiment(
+            name="counted",
+            figure="none",
+            title="A count",
+            claim="None.",
+            presets={"smoke": Settings(), "paper": Settings(4)},
+            seconds={"smoke": 1, "paper": 1},
+            plan=lambda s, context: [
+                Cell(f"part/{i}", 1.0, lambda i=i: self.compute(i)) for i in range(s.n_cells)
+            ],
+            combine=lambda s, results: {"sum": sum(r["value"] for r in results.values())},
+            findings=lambda record: [f"The sum is {record['numbers']['sum']}."],
+            tables=lambda record: [Table("T", ("a",), [("1",)])],
+            draw=lambda figure, record: figure.subplots().plot([0, record["numbers"]["sum"]]),
+            size=(2, 2),
+        )
+
+
+def run(counted, folder, preset="smoke", seed=0):
+    steps = []
+    record = _runner.run(
+        counted.experiment(), preset, Context(seed, None), folder, lambda *step: steps.append(step)
+    )
+    return record, steps
+
+
+def test_a_record_says_what_was_done(tmp_path):
+    record, steps = run(Counted(), tmp_path)
+    assert record["numbers"] == {"sum": 1.0}
+    assert record["settings"] == {"n_cells": 3}
+    assert record["findings"] == ["The sum is 1.0."]
+    assert {"anchored", "jax", "python"} <= set(record["versions"])
+    assert record == experiments.load(tmp_path, "counted")
+    assert [p.name for p in tmp_path.iterdir()] == ["counted.json"]  # nothing left behind
+    assert steps == [("part/0", 0, 3), ("part/1", 1, 3), ("part/2", 2, 3), ("", 3, 3)]
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(Counted(stop_before=2), tmp_path)
+    assert not (tmp_path / "counted.json").exists()
+    again = Counted()
+    record, _ = run(again, tmp_path)
+    assert again.computed == [2]
+    assert record["numbers"] == run(Counted(), tmp_path / "whole")[0]["numbers"]
+
+
+@pytest.mark.parametrize("change", [{"preset": "paper"}, {"seed": 1}])
+def test_parts_of_another_run_are_not_reused(tmp_path, change):
+    with pytest.raises(KeyboardInterrupt):
+        run(Counted(stop_before=2), tmp_path)
+    again = Counted()
+    run(again, tmp_path, **change)
+    assert again.computed[:3] == [0, 1, 2]
+
+
+def test_plain_keeps_json_strict():
+    value = {"a": np.arange(2.0) / 3, 1: (np.int64(2), float("inf"))}
+    assert plain(value) == {"a": [0.0, 0.333333], "1": [2, None]}
+    json.dumps(plain(value), allow_nan=False)
+
+
+# Distances of the toy figures
+
+
+def test_distance_is_nothing_to_itself_and_known_for_a_shift():
+    grid = np.linspace(-2, 2, 9)
+    exact = Predictive(np.zeros(9), np.full(9, 4.0), np.zeros(9))
+    shifted = Predictive(np.ones(9), np.full(9, 4.0), np.zeros(9))
+    wider = Predictive(np.zeros(9), np.full(9, 16.0), np.zeros(9))
+    where = regions(grid, np.array([-1.0, 1.0]))
+    assert {name: int(mask.sum()) for name, mask in where.items()} == {
+        "at": 2,
+        "between": 3,
+        "outside": 4,
+    }
+    same = distance(exact, exact, where)
+    assert (same["kl"], same["w2"], same["ratio_at"]) == (0, 0, 1)
+    assert distance(exact, shifted, where)["kl"] == pytest.approx(1 / 8)
+    assert distance(exact, shifted, where)["w2"] == pytest.approx(1)
+    wide = distance(exact, wider, where)
+    assert wide["kl"] == pytest.approx(np.log(2) + 1 / 8 - 1 / 2)
+    assert wide["reverse_kl"] == pytest.approx(2 - 1 / 2 - np.log(2))
+    assert wide["ratio_outside"] == pytest.approx(2)
+
+
+def test_mean_and_error():
+    summary = mean_and_error([{"a": 1.0}, {"a": 3.0}])
+    assert summary == {"a": {"mean": 2.0, "error": pytest.approx(1.0)}}
+
+
+# The command
+
+
+def test_list_names_everything_and_what_it_takes():
+    result = runner.invoke(app, ["reproduce", "--list"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    for name in experiments.MODULES:
+        assert name in result.output
+    assert "boston.txt" in result.output
+
+
+@pytest.mark.parametrize("name", experiments.MODULES)
+def test_every_experiment_is_complete(name):
+    experiment = experiments.get(name)
+    assert experiment.name == name
+    assert set(experiment.presets) == set(experiment.seconds) == set(experiments.PRESETS)
+    for settings in experiment.presets.values():
+        assert dataclasses.is_dataclass(settings)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            settings.anything = 1  # type: ignore
+
+
+SMOKED = ("fig-methods", "fig-losses", "fig-kl", "nuts-check")
+
+
+@pytest.fixture(scope="module", params=SMOKED)
+def smoked(request, tmp_path_factory):
+    """A figure made by the command, at the smoke preset."""
+    out = tmp_path_factory.mktemp("reproduce")
+    command = ["reproduce", request.param, "--preset", "smoke", "--out", str(out)]
+    result = runner.invoke(app, command, env={"ANCHORED_DATA": ""})
+    assert result.exit_code == 0, result.output
+    return request.param, out, result.output
+
+
+def test_smoke_writes_record_and_pictures(smoked):
+    name, out, output = smoked
+    kinds = ["json", "png", "svg"]
+    assert sorted(p.name for p in (out / "smoke").iterdir()) == [f"{name}.{k}" for k in kinds]
+    assert (out / "smoke" / f"{name}.png").read_bytes()[1:4] == b"PNG"
+    record = experiments.load(out / "smoke", name)
+    assert record["findings"]
+    assert not re.search(r"\bnan\b|None", " ".join(record["findings"]))
+    assert record["findings"][0].split(":")[0] in output
+
+
+def test_redraw_needs_the_record_alone(smoked):
+    name, out, _ = smoked
+    picture = out / "smoke" / f"{name}.svg"
+    before, record = picture.read_bytes(), (out / "smoke" / f"{name}.json").read_bytes()
+    picture.unlink()
+    command = ["reproduce", name, "--preset", "smoke", "--out", str(out), "--redraw"]
+    assert runner.invoke(app, command).exit_code == 0
+    assert picture.read_bytes() == before
+    assert (out / "smoke" / f"{name}.json").read_bytes() == record
+
+
+def refused(*arguments, env=None):
+    result = runner.invoke(app, ["reproduce", *arguments], env=env)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+    return result.output
+
+
+def test_wrong_use_is_one_clear_line(tmp_path):
+    assert "Did you mean 'fig-kl'?" in refused("fig-lk")
+    assert "--preset must be one of smoke, paper; got 'papr'" in refused(
+        "fig-kl", "--preset", "papr"
+    )
+    assert "which figure?" in refused()
+    out = ["--out", str(tmp_path)]
+    assert "no record of fig-kl" in refused("fig-kl", "--redraw", *out)
+    (tmp_path / "paper").mkdir(exist_ok=True)
+    (tmp_path / "paper" / "fig-kl.json").write_text("{")
+    assert "cannot be read" in refused("fig-kl", "--redraw", *out)
+    needs = refused("fig-kl", *out, "--data-dir", str(tmp_path))
+    assert "fig-kl needs boston.txt" in needs
+    assert "There is no boston.txt" in needs
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiments, "get", lambda name: Counted(stop_before=1).experiment())
+    result = runner.invoke(app, ["reproduce", "fig-kl", "--out", str(tmp_path)])
+    assert result.exit_code == 130
+    assert "the same command goes on" in result.output
