@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint bench bench-uci docs clean
+.PHONY: run test test-all lint bench bench-uci reproduce docs clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data, print the scores, draw a picture
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -26,8 +26,12 @@ bench: .venv/bench  ## speed beside PyTorch, and memory; fails below a target
 bench-uci: .venv/test  ## the paper's level on five small tables; needs ANCHORED_DATA
 	$(BIN)/python -m benchmarks.uci
 
-docs: .venv/run  ## draw the pictures of the README
+reproduce: .venv/test  ## every figure of the paper, about half an hour; needs ANCHORED_DATA
+	$(BIN)/anchored reproduce all --out docs/reproduction
+
+docs: .venv/run  ## draw the README's picture and write the page of the reproduced figures
 	$(BIN)/python examples/six_points.py docs/images/six_points.png
+	$(BIN)/anchored reproduce --page docs/reproduction.md --out docs/reproduction
 
 .venv/python:
 	$(PYTHON) -m venv .venv

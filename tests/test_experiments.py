@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from anchored.experiments import Context, Experiment, _runner
 from anchored.experiments._runner import Cell, Table, plain
 from anchored.experiments._toy import distance, mean_and_error, regions
 from anchored.predictive import Predictive
+from anchored.report import reproduction_page
 
 runner = CliRunner()
 
@@ -149,39 +151,29 @@ def test_every_experiment_is_complete(name):
             settings.anything = 1  # type: ignore
 
 
+KINDS = ("json", "png", "svg")
 SMOKED = ("fig-methods", "fig-losses", "fig-kl", "nuts-check")
 
 
-@pytest.fixture(scope="module", params=SMOKED)
-def smoked(request, tmp_path_factory):
-    """A figure made by the command, at the smoke preset."""
-    out = tmp_path_factory.mktemp("reproduce")
-    command = ["reproduce", request.param, "--preset", "smoke", "--out", str(out)]
+@pytest.mark.parametrize("name", SMOKED)
+def test_smoke_writes_record_and_pictures_that_can_be_redrawn(name, tmp_path):
+    command = ["reproduce", name, "--preset", "smoke", "--out", str(tmp_path)]
     result = runner.invoke(app, command, env={"ANCHORED_DATA": ""})
     assert result.exit_code == 0, result.output
-    return request.param, out, result.output
-
-
-def test_smoke_writes_record_and_pictures(smoked):
-    name, out, output = smoked
-    kinds = ["json", "png", "svg"]
-    assert sorted(p.name for p in (out / "smoke").iterdir()) == [f"{name}.{k}" for k in kinds]
-    assert (out / "smoke" / f"{name}.png").read_bytes()[1:4] == b"PNG"
-    record = experiments.load(out / "smoke", name)
+    folder = tmp_path / "smoke"
+    assert sorted(p.name for p in folder.iterdir()) == [f"{name}.{k}" for k in KINDS]
+    assert (folder / f"{name}.png").read_bytes()[1:4] == b"PNG"
+    record = experiments.load(folder, name)
     assert record["findings"]
     assert not re.search(r"\bnan\b|None", " ".join(record["findings"]))
-    assert record["findings"][0].split(":")[0] in output
-
-
-def test_redraw_needs_the_record_alone(smoked):
-    name, out, _ = smoked
-    picture = out / "smoke" / f"{name}.svg"
-    before, record = picture.read_bytes(), (out / "smoke" / f"{name}.json").read_bytes()
+    assert record["findings"][0].split(":")[0] in result.output
+    # The picture needs the record alone.
+    picture = folder / f"{name}.svg"
+    before, kept = picture.read_bytes(), (folder / f"{name}.json").read_bytes()
     picture.unlink()
-    command = ["reproduce", name, "--preset", "smoke", "--out", str(out), "--redraw"]
-    assert runner.invoke(app, command).exit_code == 0
+    assert runner.invoke(app, [*command, "--redraw"]).exit_code == 0
     assert picture.read_bytes() == before
-    assert (out / "smoke" / f"{name}.json").read_bytes() == record
+    assert (folder / f"{name}.json").read_bytes() == kept
 
 
 def refused(*arguments, env=None):
@@ -212,3 +204,34 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     result = runner.invoke(app, ["reproduce", "fig-kl", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert "the same command goes on" in result.output
+
+
+def test_a_page_is_made_from_the_records(tmp_path):
+    record, _ = run(Counted(), tmp_path / "records" / "paper")
+    renamed = json.dumps(record | {"name": "fig-kl"})
+    (tmp_path / "records" / "paper" / "fig-kl.json").write_text(renamed)
+    page = tmp_path / "page.md"
+    command = ["reproduce", "--page", str(page), "--out", str(tmp_path / "records")]
+    assert runner.invoke(app, command).exit_code == 0
+    text = page.read_text()
+    assert "## A count (none)" in text
+    assert "![A count](records/paper/fig-kl.png)" in text
+    assert "- The sum is 1.0." in text
+    assert "`anchored reproduce fig-kl --preset smoke` took 0 s." in text
+    assert "| a |\n| --- |\n| 1 |" in text
+    assert "no records" in refused("--page", str(page), "--out", str(tmp_path / "empty"))
+
+
+def test_the_committed_page_is_that_of_the_committed_records(tmp_path):
+    docs = Path(__file__).resolve().parents[1] / "docs"
+    records = [
+        experiments.load(docs / "reproduction" / "paper", name) for name in experiments.MODULES
+    ]
+    assert (
+        reproduction_page(records, "reproduction/paper") == (docs / "reproduction.md").read_text()
+    )
+    for record in records:
+        assert record["preset"] == "paper"
+        # What --list says it takes is what was measured, within the noise of a machine.
+        listed = experiments.get(record["name"]).seconds["paper"]
+        assert listed / 2 <= max(record["seconds"], 1) <= 2 * listed

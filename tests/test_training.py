@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
 from anchored._errors import Status
 from anchored.ensembles import MemberLoss
 from anchored.scaling import OneByOne, Threaded, Vmapped, best_member_map
+from anchored.training import train
 
 
 def fit(data, schedule, network=None, noise=0.05, n_members=4, **kwargs):
@@ -205,3 +208,21 @@ def test_rows_without_weight_come_first(rng):
     weight = np.r_[np.zeros(5000), np.ones(50)]
     data = Data.make(rng.normal(size=(5050, 2)), rng.normal(size=5050), weight)
     assert np.isfinite(fit(data, Schedule(2, 64, 0.01)).info.objective).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class _StepSum:
+    """A loss whose gradient is the number of the step."""
+
+    def __call__(self, params, own, extra, batch):
+        return params * jnp.asarray(batch.step, jnp.float32) + 0.0 * own
+
+
+def test_a_random_loss_sees_each_step_once(line_data):
+    """Steps are numbered through all segments, so that no draw of a random loss is repeated."""
+    n_steps = 2_500  # three segments
+    schedule = Schedule(n_steps, 64, optimiser=optax.sgd(1.0))
+    params, _ = train(
+        0, _StepSum(), jnp.zeros(2), jnp.zeros(2), None, line_data, schedule, Vmapped()
+    )
+    np.testing.assert_allclose(params, -n_steps * (n_steps - 1) / 2, rtol=1e-6)

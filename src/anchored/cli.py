@@ -105,6 +105,9 @@ def reproduce(
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Draw again from the records, without running.")
     ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Write a page of all records in --out, without running.")
+    ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="List what can be rebuilt and what it takes.")
     ] = False,
@@ -117,6 +120,9 @@ def reproduce(
         return
     if preset not in experiments.PRESETS:
         _fail(f"--preset must be one of {', '.join(experiments.PRESETS)}; got {preset!r}.")
+    if page is not None:
+        _write_page(page, out / preset)
+        return
     if name is None:
         _fail("which figure? Give one of `anchored reproduce --list`, or all.")
     try:
@@ -163,6 +169,23 @@ def _recorded(folder: Path, name: str) -> dict:
         _fail(f"there is no record of {name} in {folder}: run it once without --redraw.")
     except (OSError, ValueError) as error:
         _fail(f"the record of {name} in {folder} cannot be read: {error}")
+
+
+def _write_page(page: Path, folder: Path) -> None:
+    """A Markdown page of the records in ``folder``, in the paper's order."""
+    import os
+
+    from anchored import experiments
+    from anchored.report import reproduction_page
+
+    found = [name for name in experiments.MODULES if (folder / f"{name}.json").is_file()]
+    if not found:
+        _fail(f"there are no records in {folder}: run some figures first.")
+    pictures = Path(os.path.relpath(folder, page.parent)).as_posix()
+    text = reproduction_page([_recorded(folder, name) for name in found], pictures)
+    _make_folder(page.parent)
+    _write(page, text.encode())
+    typer.echo(f"{page}: {len(found)} figures")
 
 
 def _draw_record(experiment, record: dict, folder: Path) -> list[Path]:

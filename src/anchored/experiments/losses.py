@@ -249,7 +249,7 @@ def tables(record: Record) -> list[Table]:
 
 def draw(figure, record: Record) -> None:
     regression, classes = (record["numbers"][task] for task in TASKS)
-    axes = figure.subplots(len(ROWS), 2)
+    axes = figure.subplots(len(ROWS), 2, width_ratios=(1.65, 1))
     for (left, right), (name, title) in zip(axes, ROWS.items(), strict=True):
         truth = regression["truth"]
         bands(left, np.ravel(truth["grid"]), from_panel(regression[name]["panel"]))
@@ -274,12 +274,12 @@ EXPERIMENT = Experiment(
         "keeps it but overfits; anchoring comes close to the truth."
     ),
     presets=PRESETS,
-    seconds={"smoke": 20, "paper": 200},
+    seconds={"smoke": 15, "paper": 90},
     plan=plan,
     combine=combine,
     findings=findings,
     tables=tables,
     draw=draw,
-    size=(9, 11),
+    size=(8.4, 10.4),
     needs=("the extra `baselines`",),
 )
