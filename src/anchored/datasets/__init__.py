@@ -1,5 +1,8 @@
-"""Data sets: the paper's toys, and tables read from a folder of files."""
+"""Data sets: the paper's toys, and tables and images read from a folder of files."""
 
+from anchored.datasets.images import Images as Images
+from anchored.datasets.images import load_images as load_images
+from anchored.datasets.toy import random_points as random_points
 from anchored.datasets.toy import six_points as six_points
 from anchored.datasets.uci import load_uci as load_uci
 from anchored.datasets.uci import standard_split as standard_split
