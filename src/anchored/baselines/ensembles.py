@@ -38,7 +38,7 @@ class EnsembleOf:
         problem = _with_variance_head(problem) if self._needs_head(problem) else problem
         start: Params | None = None
         if self.prior_start:
-            start = draw_anchors(key_start, problem.prior, self.n_members)
+            start = _drawn(key_start, problem.prior, self.n_members)
         return fit_ensemble(
             key_fit,
             problem.network,
@@ -86,6 +86,10 @@ class SingleNetwork:
         guess = fit(key_guess, dataclasses.replace(problem, data=part, x=x[held])).mean
         variance = np.average(np.square(y[held] - guess), axis=0, weights=weight[held])
         return dataclasses.replace(dist, aleatoric_var=np.broadcast_to(variance, dist.mean.shape))
+
+
+# One program in place of many small ones.
+_drawn = jax.jit(draw_anchors, static_argnums=2)
 
 
 def _with_variance_head(problem: Problem) -> Problem:

@@ -1,6 +1,9 @@
-"""Data sets: the paper's toys, and tables read from a folder of files."""
+"""Data sets: the paper's toys, and tables and images read from a folder of files."""
 
+from anchored.datasets.images import Images as Images
+from anchored.datasets.images import load_images as load_images
 from anchored.datasets.toy import noisy_sine as noisy_sine
+from anchored.datasets.toy import random_points as random_points
 from anchored.datasets.toy import six_points as six_points
 from anchored.datasets.toy import two_blobs as two_blobs
 from anchored.datasets.uci import load_table as load_table

@@ -1,6 +1,11 @@
 """The small problems of the paper's figures."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+
+from anchored._typing import Array, Network
+from anchored.priors import Prior
 
 
 def six_points() -> tuple[np.ndarray, np.ndarray]:
@@ -24,3 +29,17 @@ def two_blobs(seed: int) -> tuple[np.ndarray, np.ndarray]:
     blobs = make_blobs(n_samples=30, centers=2, n_features=2, random_state=seed)
     x, y = np.asarray(blobs[0]), np.asarray(blobs[1])
     return (x - x.mean()) / x.std(), y
+
+
+def random_points(
+    key: Array, network: Network, prior: Prior, noise_var: float, reach: float, n_points: int = 6
+) -> tuple[np.ndarray, np.ndarray]:
+    """Noisy points on a function drawn from the prior: x [n_points, 1], sorted, and y [n_points].
+
+    Inputs are uniform between -reach and reach. The paper's figure 1 uses six random points.
+    """
+    key_x, key_f, key_noise = jax.random.split(key, 3)
+    x = np.sort(jax.random.uniform(key_x, (n_points, 1), minval=-reach, maxval=reach), axis=0)
+    noise = np.sqrt(noise_var) * np.asarray(jax.random.normal(key_noise, (n_points,)))
+    drawn = network.apply(jax.jit(Prior.sample)(prior, key_f), jnp.asarray(x))
+    return x, np.asarray(drawn)[:, 0] + noise

@@ -4,13 +4,13 @@ The folder is ``data_dir`` or the environment variable ``ANCHORED_DATA``; nothin
 downloaded. Splits are those of Hernandez-Lobato and Adams (2015).
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from anchored._errors import unknown_name
+from anchored.datasets._folder import find_file
 
 # name: columns that are features; the target is the column after them.
 _N_FEATURES = {
@@ -30,16 +30,7 @@ def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray,
     """Features [batch, feature] and target [batch] of one table."""
     if name not in _N_FEATURES:
         raise unknown_name("name", name, _N_FEATURES)
-    folder = data_dir or os.environ.get("ANCHORED_DATA")
-    if folder is None:
-        raise FileNotFoundError(
-            f"No folder to read {name}.txt from: set the environment variable ANCHORED_DATA "
-            "or pass `data_dir`."
-        )
-    path = Path(folder) / f"{name}.txt"
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no {path.name} in {Path(folder)}.")
-    table = np.loadtxt(path)
+    table = np.loadtxt(find_file(f"{name}.txt", data_dir))
     n_features = _N_FEATURES[name]
     return table[:, :n_features], table[:, n_features]
 

@@ -1,12 +1,35 @@
-"""What the one-dimensional figures share: panels of a predictive, and distances to the truth."""
+"""What the one-dimensional figures share: the problem, its panels, distances to the truth."""
 
 import numpy as np
 
 from anchored import metrics
+from anchored.baselines import Problem
+from anchored.data import Data
+from anchored.likelihoods import Gaussian
+from anchored.networks import MLP
 from anchored.predictive import Predictive
+from anchored.priors import Prior
 
 NEAR = 0.05  # a grid point this near to a data point is "at the data"
 REGIONS = ("at", "between", "outside")
+DISTANCE_HEADER = ("KL(GP, method)", "KL(method, GP)", "W2", "at data", "between", "outside")
+
+
+def line(reach: float, n_grid: int) -> np.ndarray:
+    """Inputs [n_grid, 1] at which the figures predict."""
+    return np.linspace(-reach, reach, n_grid)[:, None]
+
+
+def toy_problem(x, y, grid, activation: str, width: int, first_var: float, noise_var: float):
+    """One hidden layer with the paper's prior, on points x [batch, 1] and y [batch]."""
+    network = MLP((width,), activation=activation)
+    prior = Prior.for_network(network, x, first_var=first_var)
+    return Problem(network, prior, Gaussian(noise_var), Data.make(x, y), grid)
+
+
+def pooled(functions: np.ndarray, noise_var: float) -> Predictive:
+    """The predictive of some functions [member, batch, 1] with noise around each."""
+    return Predictive.from_members(functions, np.full_like(functions, noise_var))
 
 
 def panel(dist: Predictive) -> dict:
@@ -31,20 +54,18 @@ def regions(grid: np.ndarray, x: np.ndarray) -> dict[str, np.ndarray]:
 def distance(exact: Predictive, dist: Predictive, where: dict[str, np.ndarray]) -> dict:
     """How far ``dist`` is from ``exact``, averaged over the grid.
 
-    ``kl`` is KL(exact || dist) as in the paper, ``reverse_kl`` the other way round, both in
-    nats; ``w2`` the 2-Wasserstein distance in the target's units; the ratios are geometric
-    means of the deviation over the exact one.
+    ``kl`` is KL(exact || dist) as in the paper, also by region; ``reverse_kl`` the other way
+    round, all in nats; ``w2`` the 2-Wasserstein distance in the target's units; the ratios are
+    geometric means of the deviation over the exact one.
     """
-    ratio = np.ravel(np.log(dist.std / exact.std))
+    kl, ratio = np.ravel(metrics.kl(exact, dist)), np.ravel(np.log(dist.std / exact.std))
+    inside = {region: mask for region, mask in where.items() if mask.any()}
     return {
-        "kl": metrics.kl(exact, dist).mean(),
+        "kl": kl.mean(),
         "reverse_kl": metrics.kl(dist, exact).mean(),
         "w2": metrics.wasserstein(exact, dist).mean(),
-        **{
-            f"ratio_{region}": np.exp(ratio[mask].mean())
-            for region, mask in where.items()
-            if mask.any()
-        },
+        **{f"ratio_{region}": np.exp(ratio[mask].mean()) for region, mask in inside.items()},
+        **{f"kl_{region}": kl[mask].mean() for region, mask in inside.items()},
     }
 
 
@@ -62,3 +83,9 @@ def show(summary: dict, digits: int = 3) -> str:
     """Mean ± standard error, as text."""
     text = f"{summary['mean']:.{digits}f}"
     return text if summary["error"] is None else f"{text} ± {summary['error']:.{digits}f}"
+
+
+def distance_cells(summary: dict) -> list[str]:
+    """A row of text below `DISTANCE_HEADER`, from the summary of `mean_and_error`."""
+    numbers = [show(summary[name]) for name in ("kl", "reverse_kl", "w2")]
+    return numbers + [f"{summary[f'ratio_{region}']['mean']:.2f}" for region in REGIONS]

@@ -20,21 +20,21 @@ from anchored.baselines import (
     MeanFieldVI,
     Problem,
 )
-from anchored.data import Data
 from anchored.datasets import six_points
 from anchored.experiments._runner import Cell, Context, Experiment, Record, Table
 from anchored.experiments._toy import (
+    DISTANCE_HEADER,
     distance,
+    distance_cells,
     from_panel,
+    line,
     mean_and_error,
     panel,
     regions,
     show,
+    toy_problem,
 )
-from anchored.likelihoods import Gaussian
-from anchored.networks import MLP
 from anchored.plotting import bands, data_points
-from anchored.priors import Prior
 from anchored.training import Schedule
 
 COLUMNS = {
@@ -128,14 +128,8 @@ def method(s: Settings, name: str, rate: float | None = None) -> Inference:
 
 
 def problem(s: Settings, activation: str) -> Problem:
-    x, y = six_points()
-    network = MLP((s.width,), activation=activation)
-    prior = Prior.for_network(network, x, first_var=s.first_var)
-    return Problem(network, prior, Gaussian(s.noise_var), Data.make(x, y), grid(s))
-
-
-def grid(s: Settings) -> np.ndarray:
-    return np.linspace(-s.reach, s.reach, s.n_grid)[:, None]
+    grid = line(s.reach, s.n_grid)
+    return toy_problem(*six_points(), grid, activation, s.width, s.first_var, s.noise_var)
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -183,7 +177,13 @@ def _cell(s: Settings, context: Context, activation: str, name: str, rate=None) 
 
 def combine(s: Settings, results) -> dict:
     x, y = six_points()
-    numbers: dict = {"x": x[:, 0], "y": y, "grid": grid(s)[:, 0], "cells": {}, "rates": {}}
+    numbers: dict = {
+        "x": x[:, 0],
+        "y": y,
+        "grid": line(s.reach, s.n_grid)[:, 0],
+        "cells": {},
+        "rates": {},
+    }
     for a in s.activations:
         numbers["cells"][a] = {name: results[f"{a}/{name}"] for name in s.methods}
         numbers["rates"][a] = {
@@ -220,26 +220,13 @@ def findings(record: Record) -> list[str]:
 
 
 def tables(record: Record) -> list[Table]:
-    header = (
-        "method",
-        "KL(GP, method)",
-        "KL(method, GP)",
-        "W2",
-        "at data",
-        "between",
-        "outside",
-        "seconds",
-    )
+    header = ("method", *DISTANCE_HEADER, "seconds")
     out = []
     for a, row in record["numbers"]["cells"].items():
-        rows = []
-        for name, cell in row.items():
-            d = cell["distance"]
-            ratios = [
-                f"{d[f'ratio_{region}']['mean']:.2f}" for region in ("at", "between", "outside")
-            ]
-            numbers = [show(d[key]) for key in ("kl", "reverse_kl", "w2")]
-            rows.append((WORDS[name], *numbers, *ratios, f"{cell['method_seconds']:.1f}"))
+        rows = [
+            (WORDS[name], *distance_cells(cell["distance"]), f"{cell['method_seconds']:.1f}")
+            for name, cell in row.items()
+        ]
         out.append(
             Table(
                 f"{ROWS[a]}: distance to the GP (nats, nats, target units), ratio of deviations "
