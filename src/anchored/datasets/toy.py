@@ -15,7 +15,7 @@ def six_points() -> tuple[np.ndarray, np.ndarray]:
 
 
 def noisy_sine(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Figure 5's 20 points of sin(2 x), noise deviation 0.2, the last one shifted by -0.4."""
+    """Figure 6's 20 points of sin(2 x), noise deviation 0.2, the last one shifted by -0.4."""
     x = np.linspace(-1.5, 1.5, 20)
     y = np.sin(2 * x) + 0.2 * np.random.default_rng(seed).normal(size=20)
     y[-1] -= 0.4

@@ -36,13 +36,13 @@ def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray,
 
 
 def load_table(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """A UCI table, or ``diabetes``, which comes with scikit-learn and needs no file."""
-    if name == "diabetes":
-        from sklearn.datasets import load_diabetes
+    """A UCI table, or ``diabetes`` or ``digits``, which scikit-learn brings along."""
+    if name not in ("diabetes", "digits"):
+        return load_uci(name, data_dir)
+    from sklearn import datasets
 
-        bunch: Any = load_diabetes()
-        return bunch.data, bunch.target
-    return load_uci(name, data_dir)
+    bunch: Any = getattr(datasets, f"load_{name}")()
+    return bunch.data, bunch.target
 
 
 def standard_split(n_rows: int, split: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,13 +15,13 @@ MODULES = {
     "fig-rms-2d": "rms_2d",
     "fig-rms-cases": "rms_cases",
     "fig-methods": "methods",
+    "nuts-check": "nuts_check",
+    "fig-likelihoods": "likelihoods",
     "fig-losses": "losses",
     "fig-kl": "kl",
     "fig-convergence": "convergence",
-    "fig-likelihoods": "likelihoods",
     "fig-correlated": "correlated",
     "appendix-b": "appendix_b",
-    "nuts-check": "nuts_check",
 }
 
 

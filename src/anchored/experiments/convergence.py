@@ -1,4 +1,4 @@
-"""Figure 7: the predictive of 3, 5, 10 and 20 networks on six points beside the GP's."""
+"""Figure 8: the predictive of 3, 5, 10 and 20 networks on six points beside the GP's."""
 
 import dataclasses
 
@@ -180,7 +180,7 @@ def draw(figure, record: Record) -> None:
 
 EXPERIMENT = Experiment(
     name="fig-convergence",
-    figure="figure 7",
+    figure="figure 8",
     title="More networks, closer to the GP",
     claim=(
         "With more networks the predictive distribution of an anchored ensemble approaches that "

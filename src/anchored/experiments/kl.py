@@ -1,4 +1,4 @@
-"""Figure 6: distance of the ensemble to the ReLU GP by width and number of members."""
+"""Figure 7: distance of the ensemble to the ReLU GP by width and number of members."""
 
 import dataclasses
 from functools import partial
@@ -178,7 +178,7 @@ def draw(figure, record: Record) -> None:
 
 EXPERIMENT = Experiment(
     name="fig-kl",
-    figure="figure 6",
+    figure="figure 7",
     title="Distance to the exact posterior by width and number of members",
     claim=(
         "The difference of the two predictive distributions decreases with the width of the "

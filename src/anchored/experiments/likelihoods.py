@@ -4,11 +4,10 @@ import dataclasses
 
 import jax
 import numpy as np
-from sklearn.datasets import load_diabetes, load_digits
 
 from anchored._tree import take_members
 from anchored.data import Data, Standardiser
-from anchored.datasets import load_images, load_uci
+from anchored.datasets import load_images, load_table
 from anchored.ensembles import fit_ensemble
 from anchored.experiments._conditional import Trained
 from anchored.experiments._runner import Cell, Context, Experiment, Record, Table
@@ -70,13 +69,10 @@ PRESETS = {
 
 def rows(task: Task, data_dir) -> tuple[np.ndarray, np.ndarray]:
     """Standardised tables; images with values from 0 to 1, so that blank pixels stay zero."""
-    if task.data == "boston":
-        x, y = load_uci("boston", data_dir)
-    elif task.data == "mnist":
+    if task.data == "mnist":
         x, y, *_ = load_images("mnist", data_dir)
     else:
-        load = {"diabetes": load_diabetes, "digits": load_digits}[task.data]
-        x, y = map(np.asarray, load(return_X_y=True))
+        x, y = load_table(task.data, data_dir)
     x, y = x[: task.n_rows].reshape(len(x[: task.n_rows]), -1), y[: task.n_rows]
     if task.noise_var is None:
         return x / x.max(), y

@@ -1,4 +1,4 @@
-"""Figure "ensemble loss choices": unconstrained, regularised and anchored beside the truth."""
+"""Figure 6: ensemble loss choices, unconstrained, regularised and anchored beside the truth."""
 
 import dataclasses
 import time
@@ -267,7 +267,7 @@ def draw(figure, record: Record) -> None:
 
 EXPERIMENT = Experiment(
     name="fig-losses",
-    figure="figure 5",
+    figure="figure 6",
     title="What the loss of an ensemble does to its spread",
     claim=(
         "Regularising all members to one point takes their diversity; leaving them unconstrained "
