@@ -21,6 +21,10 @@ class EnsembleError(RuntimeError):
     """Too few members survived training for the ensemble to say anything."""
 
 
+class MissingDataError(FileNotFoundError):
+    """A data file that is read from a folder is not there."""
+
+
 def unknown_name(argument: str, got: object, allowed: Iterable[str]) -> ValueError:
     """Error for a name that is not in a closed list, with the nearest one suggested."""
     names = list(allowed)

@@ -1,12 +1,13 @@
 """Files written whole or not at all."""
 
 import os
+import uuid
 from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write under another name, then rename: a reader never sees half a file."""
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")  # others may write it too
     try:
         part.write_bytes(content)
         part.replace(path)

@@ -24,7 +24,7 @@ def coverage(dist: Predictive, y, level: float) -> float:
 
 
 def kl(exact: Predictive, dist: Predictive) -> np.ndarray:
-    """KL divergence of ``dist`` from ``exact`` in nats, marginal by marginal, both as normals."""
+    """KL(exact || dist) in nats, marginal by marginal, both taken as normals."""
     ratio = dist.variance / exact.variance
     shift = np.square(dist.mean - exact.mean) / exact.variance
     return 0.5 * (np.log(ratio) + (1 + shift) / ratio - 1)

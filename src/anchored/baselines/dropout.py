@@ -1,11 +1,12 @@
 """Monte-Carlo dropout: hidden nodes are dropped at random, in training and in prediction.
 
 Dropping node i is leaving out row i of the next layer's weights, so a draw is one set of
-masks for the whole function. Training minimises, with masks drawn anew at every step,
+masks for the whole function. What is kept counts for 1 / keep: w_i = mask_i theta_i / keep_i,
+with keep_i the probability of being kept. Training minimises, with new masks at every step,
 
-    -(1/N) E_mask[log p(y | f(mask * theta, x))] + (1/2N) sum_i keep_i theta_i^2 / var_i
+    -(1/N) E[log p(y | f(w, x))] + (1/2N) sum_i E[w_i^2] / var_i,   E[w_i^2] = theta_i^2 / keep_i
 
-keep_i being the probability that the masks spare theta_i (Gal and Ghahramani 2016).
+which is the variational bound of Gal and Ghahramani 2016 up to a constant.
 """
 
 import dataclasses
@@ -13,11 +14,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from anchored._errors import bad_value
 from anchored._tree import as_pytree, from_pytree
 from anchored._typing import Array, Likelihood, Params
-from anchored.baselines.problem import Problem, predict_draws
+from anchored.baselines.problem import Problem, check_trained, predict_draws
 from anchored.networks import MLP
 from anchored.predictive import Predictive
 from anchored.scaling import Vmapped
@@ -34,16 +36,17 @@ class MCDropout:
     n_draws: int = 200
 
     def __call__(self, key: Array, problem: Problem) -> Predictive:
-        if not isinstance(problem.network, MLP):
+        if not (isinstance(problem.network, MLP) and problem.network.hidden):
             raise TypeError(
-                f"MC dropout knows the hidden nodes of an `MLP` only; got "
-                f"{type(problem.network).__name__}."
+                f"MC dropout drops hidden nodes of an `MLP`, and needs some; got {problem.network}."
             )
+        if any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(problem.prior.mean)):
+            raise ValueError("`prior` must have zero means for MC dropout.")
         if not 0 < self.rate < 1:
             raise bad_value("rate", self.rate, "between 0 and 1, both excluded")
         key_start, key_loss, key_order, key_draw = jax.random.split(key, 4)
         start = problem.network.init(key_start, problem.data.x[:1])
-        params, _ = train(
+        params, info = train(
             int(jax.random.bits(key_order)),
             _DropoutLoss(problem.network, self.rate, self.n_gradient_samples),
             jax.tree.map(lambda leaf: leaf[None], start),
@@ -53,6 +56,7 @@ class MCDropout:
             self.schedule,
             Vmapped(),
         )
+        check_trained(info)
         params = jax.tree.map(lambda leaf: leaf[0], params)
         keys = jax.random.split(key_draw, self.n_draws)
         return predict_draws(problem, jax.vmap(lambda k: _dropped(k, params, self.rate))(keys))
@@ -78,12 +82,19 @@ class _DropoutLoss:
             return batch.scale * jnp.sum(batch.weight * likelihood.log_prob(outputs, batch.y))
 
         keys = jax.random.split(jax.random.fold_in(key, batch.step), self.n_samples)
-        pulls = [
-            (1.0 if index == 0 else 1 - self.rate) * jnp.sum((layer["weight"] / s["weight"]) ** 2)
-            + (jnp.sum((layer["bias"] / s["bias"]) ** 2) if "bias" in layer else 0.0)
-            for index, (layer, s) in enumerate(zip(params, extra.scale, strict=True))
-        ]
-        return 0.5 * sum(pulls) / extra.total_weight - jnp.mean(jax.vmap(log_likelihood)(keys))
+        pull = 0.5 * expected_square(params, extra.scale, self.rate) / extra.total_weight
+        return pull - jnp.mean(jax.vmap(log_likelihood)(keys))
+
+
+def expected_square(params: Params, scale: Params, rate: float) -> Array:
+    """E[sum_i (w_i / scale_i)^2] over the masks: only inputs of hidden nodes are dropped."""
+    total = jnp.zeros(())
+    for index, (layer, s) in enumerate(zip(params, scale, strict=True)):
+        keep = 1.0 if index == 0 else 1 - rate
+        total += jnp.sum((layer["weight"] / s["weight"]) ** 2) / keep
+        if "bias" in layer:
+            total += jnp.sum((layer["bias"] / s["bias"]) ** 2)
+    return total
 
 
 def _dropped(key: Array, params: Params, rate: float) -> Params:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored._errors import EnsembleError
 from anchored._typing import Array, Params
 from anchored.baselines.problem import Problem
 from anchored.data import Data
@@ -52,7 +53,13 @@ class EnsembleOf:
         )
 
     def __call__(self, key: Array, problem: Problem) -> Predictive:
-        return self.fit(key, problem).predict(problem.x)
+        ensemble = self.fit(key, problem)
+        if ensemble.dropped:
+            raise EnsembleError(
+                f"Members {ensemble.dropped} diverged twice. Lower the `learning_rate` of "
+                "`schedule`."
+            )
+        return ensemble.predict(problem.x)
 
     def _needs_head(self, problem: Problem) -> bool:
         row = METHODS.get(self.method)

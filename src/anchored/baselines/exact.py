@@ -103,4 +103,5 @@ def _linear_posterior(seen, unseen, y, noise):
     log_det = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     evidence = -0.5 * np.square(fit[..., 0]).sum(axis=1) - log_det
     mean = np.einsum("dng,dn->dg", cross, fit[..., 0])
-    return evidence, mean, np.square(unseen).sum(axis=2) - np.square(cross).sum(axis=1)
+    var = np.square(unseen).sum(axis=2) - np.square(cross).sum(axis=1)
+    return evidence, mean, np.maximum(var, 0.0)

@@ -18,8 +18,9 @@ from scipy import linalg
 from anchored._errors import unknown_name
 from anchored._tree import from_pytree, leaf_paths
 from anchored._typing import Array
-from anchored.baselines.problem import Model, Problem, Whitened
-from anchored.ensembles import fit_ensemble
+from anchored.baselines.problem import Model, Problem, Whitened, check_trained
+from anchored.ensembles import fit_ensemble, member_moments
+from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.predictive import Predictive
 from anchored.training import Schedule
 
@@ -37,6 +38,11 @@ class Laplace:
     n_draws: int = 200
 
     def __call__(self, key: Array, problem: Problem) -> Predictive:
+        if isinstance(problem.likelihood, HeteroskedasticGaussian):
+            raise TypeError(
+                "Laplace needs a likelihood that is log-concave in the outputs, which "
+                "`HeteroskedasticGaussian` is not. Use `Gaussian` instead."
+            )
         key_fit, key_draw = jax.random.split(key)
         whitened, model = Whitened.of(problem)
         chosen = self._chosen(whitened, problem)
@@ -49,9 +55,11 @@ class Laplace:
             n_members=1,
             schedule=self.schedule,
         )
+        check_trained(mode.info)
         flat = whitened.raveller.ravel(jax.tree.map(lambda leaf: leaf[0], mode.params))
         z = (flat - model.mean) / model.scale
-        step = max(1, _BLOCK_VALUES // (len(chosen) * model.data.y.shape[-1]))
+        n_outputs = jax.eval_shape(whitened.outputs, z, model, model.data.x[:1]).shape[-1]
+        step = max(1, _BLOCK_VALUES // (len(chosen) * n_outputs))
         precision = np.eye(len(chosen))
         for i in range(0, model.data.n_rows, step):
             rows = slice(i, i + step)
@@ -63,7 +71,12 @@ class Laplace:
         factor = linalg.cholesky(precision, lower=True)
         normals = np.asarray(jax.random.normal(key_draw, (len(chosen), self.n_draws)), float)
         shifts = linalg.solve_triangular(factor.T, normals, lower=False).T
-        return self._predict(whitened, z, chosen, shifts, model, problem)
+        dist, variance = self._predict(whitened, z, chosen, factor, shifts, model, problem, step)
+        if not isinstance(problem.likelihood, Gaussian):
+            return dist
+        # Functions are normal here: their moments need no draws.
+        centre = member_moments(problem.network, problem.likelihood, mode.params, problem.x)[0][0]
+        return dataclasses.replace(dist, mean=centre.astype(float), epistemic_var=variance)
 
     def _chosen(self, whitened: Whitened, problem: Problem) -> Array:
         """Positions in z of the parameters that vary."""
@@ -81,20 +94,20 @@ class Laplace:
             )
         return jnp.asarray(chosen)
 
-    def _predict(self, whitened, z, chosen, shifts, model, problem) -> Predictive:
-        """Moments of the target under functions drawn from the linearised posterior."""
-        likelihood = problem.likelihood
-        n_outputs = jax.eval_shape(whitened.outputs, z, model, model.data.x[:1]).shape[-1]
-        step = max(1, _BLOCK_VALUES // (len(chosen) * n_outputs))
-        parts = []
+    def _predict(self, whitened, z, chosen, factor, shifts, model, problem, step):
+        """The target under functions drawn from the linearised posterior, and their variance."""
+        likelihood, parts = problem.likelihood, []
         for i in range(0, len(problem.x), step):
             x = jnp.asarray(problem.x[i : i + step], model.data.x.dtype)
             outputs, jacobian = _linearise(whitened, z, chosen, model, x)
             functions = outputs + jnp.einsum("noi,di->dno", jacobian, jnp.asarray(shifts))
             moments = jax.vmap(likelihood.mean)(functions), jax.vmap(likelihood.variance)(functions)
-            parts.append([np.asarray(array) for array in moments])
-        mean, var = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-        return Predictive.from_members(mean, var, likelihood.family)
+            flat = np.asarray(jacobian, float).reshape(-1, len(chosen))
+            solved = linalg.solve_triangular(factor, flat.T, lower=True)
+            variance = np.sum(solved**2, axis=0).reshape(1, *outputs.shape)
+            parts.append([np.asarray(array) for array in (*moments, variance)])
+        mean, var, exact = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
+        return Predictive.from_members(mean, var, likelihood.family), exact[0]
 
 
 @partial(jax.jit, static_argnums=0)

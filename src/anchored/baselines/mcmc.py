@@ -12,6 +12,7 @@ Vehtari et al. 2021 (R-hat, rank-normalised and split).
 import dataclasses
 import warnings
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -27,7 +28,8 @@ from anchored.scaling import in_threads
 MAX_RHAT, MIN_ESS = 1.01, 100
 _FIRST_STEP = 0.01  # of the warm-up, in units of the prior's scale
 _DIAGNOSED_ROWS = 200  # most rows whose predictions are diagnosed
-_STIFFNESS = 0.1  # SGHMC: step size times the highest frequency of the posterior
+_MIN_SAMPLES = 4  # of a chain, for R-hat
+_STIFFNESS = 0.1  # SGHMC with all rows: step size times the highest frequency of the posterior
 _FRICTION = 0.1  # SGHMC: friction times the step size
 
 
@@ -42,8 +44,8 @@ class Chains:
     Attributes
     ----------
     predictive : all draws pooled, chain after chain.
-    rhat, ess : worst R-hat and smallest effective sample size of any prediction and of its
-        distance from the median.
+    rhat, ess : worst R-hat and smallest effective sample size of predictions and of their
+        distances from the median, at up to 200 rows.
     n_divergent : transitions whose energy error was huge.
     n_gradients : leapfrog steps taken after the warm-up, all chains together.
     """
@@ -55,8 +57,9 @@ class Chains:
     n_gradients: int
 
     def warn(self) -> None:
-        """Say it if R-hat is above 1.01 or the effective sample size below 100."""
-        if self.rhat > MAX_RHAT or self.ess < MIN_ESS or self.n_divergent:
+        """Say it if R-hat is above 1.01, the effective sample size below 100, or steps diverged."""
+        mixed = self.rhat <= MAX_RHAT and self.ess >= MIN_ESS  # nan is neither
+        if not mixed or self.n_divergent:
             warnings.warn(
                 f"Chains may not have converged: R-hat {self.rhat:.3f} (should be below "
                 f"{MAX_RHAT}), effective sample size {self.ess:.0f} (above {MIN_ESS}), "
@@ -100,11 +103,12 @@ class HMC:
 
 @dataclasses.dataclass(frozen=True)
 class SGHMC:
-    """Stochastic-gradient HMC on batches of rows, for data too many to pass at every step.
+    """Stochastic-gradient HMC: a new batch at every step, for data too many to pass each time.
 
-    The step size is a tenth of the fastest oscillation of the posterior, found by power
-    iteration. Directions that the data leave free relax slowly, which many short chains from
-    prior draws make up for.
+    Biased, unlike the others: the discretisation adds up to a tenth to the variance in the
+    stiffest direction, the noise of the batches some more; smaller batches take smaller steps to
+    keep that in bounds. Directions that the data leave free hardly move in a run; they are as
+    the prior draws each chain starts at, which is why there are many chains.
     """
 
     n_chains: int = 20
@@ -114,6 +118,7 @@ class SGHMC:
     batch_size: int = 64
 
     def sample(self, key: Array, problem: Problem) -> Chains:
+        _check_counts(self)
         whitened, model = Whitened.of(problem)
         size = min(self.batch_size, model.data.n_rows)
         program = _StochasticChain(whitened, self.n_warmup, self.n_samples, self.n_steps, size)
@@ -167,33 +172,34 @@ class _StochasticChain:
     batch_size: int
 
     def __call__(self, key: Array, model: Model) -> Array:
-        import blackjax
+        from blackjax.sgmcmc import diffusions
 
-        key_start, key_power, key_chain = jax.random.split(key, 3)
-        start = jax.random.normal(key_start, (self.whitened.size,))
-        frequency = jnp.sqrt(self._curvature(key_power, model))
-        step_size = _STIFFNESS / frequency
-        kernel = blackjax.sghmc.build_kernel(alpha=_FRICTION / step_size)
+        sghmc: Any = diffusions.sghmc
+        key_start, key_momentum, key_power, key_chain = jax.random.split(key, 4)
+        n_rows = len(model.data.weight)
+        share = n_rows / self.batch_size
+        step_size = _STIFFNESS / jnp.sqrt(share * self._curvature(key_power, model))
+        integrate = sghmc(alpha=_FRICTION / step_size)
 
-        def gradient(z, rows):
-            data, share = model.data, len(model.data.weight) / self.batch_size
+        def log_density(z, rows):
+            x, y, weight = (a[rows] for a in (model.data.x, model.data.y, model.data.weight))
+            fit = self.whitened.log_likelihood(z, model, x, y, weight)
+            return share * fit - 0.5 * jnp.sum(z * z)
 
-            def log_density(z):
-                log_lik = self.whitened.log_likelihood(
-                    z, model, data.x[rows], data.y[rows], data.weight[rows]
-                )
-                return share * log_lik - 0.5 * jnp.sum(z * z)
+        def step(state, key):
+            key_rows, key_noise = jax.random.split(key)
+            rows = jax.random.choice(key_rows, n_rows, (self.batch_size,), replace=False)
+            z, momentum = state
+            slope = jax.grad(log_density)(z, rows)
+            return integrate(key_noise, z, momentum, slope, step_size), None
 
-            return jax.grad(log_density)(z)
+        def draw(state, key):
+            state, _ = jax.lax.scan(step, state, jax.random.split(key, self.n_steps))
+            return state, state[0]
 
-        def draw(z, key):
-            key_rows, key_step = jax.random.split(key)
-            rows = jax.random.choice(
-                key_rows, len(model.data.weight), (self.batch_size,), replace=False
-            )
-            z = kernel(key_step, z, gradient, rows, step_size, self.n_steps)
-            return z, z
-
+        start = tuple(
+            jax.random.normal(k, (self.whitened.size,)) for k in (key_start, key_momentum)
+        )
         keys = jax.random.split(key_chain, self.n_warmup + self.n_samples)
         return jax.lax.scan(draw, start, keys)[1][self.n_warmup :]
 
@@ -217,14 +223,23 @@ class _StochasticChain:
 
 
 def _run(key: Array, problem: Problem, method: NUTS | HMC, options) -> Chains:
-    for name in ("n_chains", "n_warmup", "n_samples"):
-        if getattr(method, name) < 2:
-            raise bad_value(name, getattr(method, name), "at least 2")
+    _check_counts(method)
     whitened, model = Whitened.of(problem)
     algorithm = type(method).__name__.lower()
     program = _Chain(whitened, algorithm, options, method.n_warmup, method.n_samples)
     draws, divergent, n_steps = in_threads(program, _chain_keys(key, method.n_chains), model)
     return _chains(problem, whitened, model, draws, divergent, n_steps)
+
+
+def _check_counts(method) -> None:
+    """Refuse numbers that cannot be diagnosed; say what to install if BlackJAX is missing."""
+    for name, least in (("n_chains", 2), ("n_warmup", 2), ("n_samples", _MIN_SAMPLES)):
+        if getattr(method, name) < least:
+            raise bad_value(name, getattr(method, name), f"at least {least}")
+    if find_spec("blackjax") is None:
+        raise ModuleNotFoundError(
+            f"{type(method).__name__} needs BlackJAX: pip install 'anchored[baselines]'"
+        )
 
 
 def _chain_keys(key: Array, n_chains: int) -> Array:

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored._errors import EnsembleError, Status
 from anchored._tree import Raveller, as_pytree, from_pytree, take_members
 from anchored._typing import Array, Likelihood, Network, Params
 from anchored.data import Data
@@ -25,6 +26,7 @@ from anchored.likelihoods import Gaussian
 from anchored.predictive import Predictive
 from anchored.priors import Prior
 from anchored.scaling import n_members_of
+from anchored.training import TrainInfo
 
 _BLOCK_VALUES = 20_000_000  # most hidden values held at a time when many draws predict
 
@@ -41,9 +43,10 @@ class Problem:
 
     @property
     def rows(self) -> Data:
-        """The data without their padding."""
-        n = self.data.n_rows
-        return Data(self.data.x[:n], self.data.y[:n], self.data.weight[:n], n)
+        """The data without their padding and without rows of weight zero."""
+        counted = np.flatnonzero(np.asarray(self.data.weight))
+        x, y, weight = (array[counted] for array in (self.data.x, self.data.y, self.data.weight))
+        return Data(x, y, weight, len(counted))
 
 
 @runtime_checkable
@@ -68,6 +71,15 @@ def predict_draws(problem: Problem, params: Params) -> Predictive:
     ]
     mean, var = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return Predictive.from_members(mean, var, problem.likelihood.family)
+
+
+def check_trained(info: TrainInfo) -> None:
+    """Refuse the result of a single training that diverged."""
+    if np.any(info.status == Status.DIVERGED):
+        raise EnsembleError(
+            "Training diverged, so there is nothing to predict with. Lower the `learning_rate` "
+            "of `schedule`."
+        )
 
 
 def need_gaussian(method: str, problem: Problem, instead: str) -> Gaussian:

@@ -15,7 +15,13 @@ import jax
 import jax.numpy as jnp
 
 from anchored._typing import Array
-from anchored.baselines.problem import Model, Problem, Whitened, predict_draws
+from anchored.baselines.problem import (
+    Model,
+    Problem,
+    Whitened,
+    check_trained,
+    predict_draws,
+)
 from anchored.predictive import Predictive
 from anchored.scaling import Vmapped
 from anchored.training import Batch, Schedule, TrainInfo, train
@@ -48,6 +54,7 @@ class MeanFieldVI:
             self.schedule,
             Vmapped(),
         )
+        check_trained(info)
         return Factors(factors.mean[0], factors.log_scale[0]), info
 
     def __call__(self, key: Array, problem: Problem) -> Predictive:

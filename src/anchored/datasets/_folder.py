@@ -3,16 +3,18 @@
 import os
 from pathlib import Path
 
+from anchored._errors import MissingDataError
+
 
 def find_file(file: str, data_dir: str | Path | None) -> Path:
     """The path of ``file`` in the folder; errors say how to name the folder or what it lacks."""
     folder = data_dir or os.environ.get("ANCHORED_DATA")
-    if folder is None:
-        raise FileNotFoundError(
+    if not folder:
+        raise MissingDataError(
             f"No folder to read {file} from: set the environment variable ANCHORED_DATA "
             "or pass `data_dir`."
         )
     path = Path(folder) / file
     if not path.is_file():
-        raise FileNotFoundError(f"There is no {file} in {Path(folder)}.")
+        raise MissingDataError(f"There is no {file} in {Path(folder)}.")
     return path

@@ -1,4 +1,4 @@
-"""Every figure of the paper: settings, computation, record, picture."""
+"""Every figure of the paper on inference: settings, computation, record, picture."""
 
 from importlib import import_module
 
@@ -8,6 +8,7 @@ from anchored.experiments._runner import Context as Context
 from anchored.experiments._runner import Experiment as Experiment
 from anchored.experiments._runner import load as load
 from anchored.experiments._runner import run as run
+from anchored.experiments._runner import tell as tell
 
 # name of the experiment: its module, which has an EXPERIMENT
 MODULES = {

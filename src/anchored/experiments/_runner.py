@@ -95,6 +95,8 @@ def run(
     settings = experiment.presets[preset]
     stamp = _stamp(experiment, settings, context.seed)
     store = folder / f".{experiment.name}-{stamp}"
+    for stale in set(folder.glob(f".{experiment.name}-*")) - {store}:
+        shutil.rmtree(stale, ignore_errors=True)
     make_folder(store)
     plan = experiment.plan(settings, context)
     total, done, results = sum(cell.cost for cell in plan), 0.0, {}
@@ -106,9 +108,6 @@ def run(
     record = {
         "schema": SCHEMA,
         "name": experiment.name,
-        "title": experiment.title,
-        "figure": experiment.figure,
-        "claim": experiment.claim,
         "preset": preset,
         "seed": context.seed,
         "settings": dataclasses.asdict(settings),
@@ -116,18 +115,33 @@ def run(
         "seconds": sum(result["seconds"] for result in results.values()),
         "numbers": experiment.combine(settings, results),
     }
-    record = plain(record)
-    record["findings"] = experiment.findings(record)
-    record["tables"] = plain([table._asdict() for table in experiment.tables(record)])
-    text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
-    write_whole(record_path(folder, experiment.name), text.encode() + b"\n")
-    shutil.rmtree(store)
+    record = tell(experiment, plain(record), folder)
+    shutil.rmtree(store, ignore_errors=True)
     return record
+
+
+def tell(experiment: Experiment, record: Record, folder: Path) -> Record:
+    """Write a record with its findings and tables told anew from its numbers, and return it."""
+    told = record | {
+        "title": experiment.title,
+        "figure": experiment.figure,
+        "claim": experiment.claim,
+        "findings": experiment.findings(record),
+        "tables": plain([table._asdict() for table in experiment.tables(record)]),
+    }
+    text = json.dumps(told, indent=1, allow_nan=False, ensure_ascii=False)
+    write_whole(record_path(folder, experiment.name), text.encode() + b"\n")
+    return told
 
 
 def load(folder: Path, name: str) -> Record:
     """The record written by an earlier run."""
-    return json.loads(record_path(folder, name).read_text(encoding="utf-8"))
+    record = json.loads(record_path(folder, name).read_text(encoding="utf-8"))
+    if record.get("schema") != SCHEMA:
+        raise ValueError(
+            f"it is of schema {record.get('schema')}, this version reads {SCHEMA}; run it again"
+        )
+    return record
 
 
 def record_path(folder: Path, name: str) -> Path:
@@ -147,9 +161,16 @@ def plain(value: Any) -> Any:
     return value
 
 
+def number(value: float | None, spec: str) -> str:
+    """A number of a record as text; what was not finite is None there."""
+    return "not finite" if value is None else format(value, spec)
+
+
 def _finished(store: Path, cell: Cell) -> dict | None:
-    path = _cell_path(store, cell)
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    try:
+        return json.loads(_cell_path(store, cell).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # not there, or spoiled: compute it again
+        return None
 
 
 def _compute(store: Path, cell: Cell) -> dict:

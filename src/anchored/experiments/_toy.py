@@ -5,6 +5,7 @@ import numpy as np
 from anchored import metrics
 from anchored.baselines import Problem
 from anchored.data import Data
+from anchored.experiments._runner import number
 from anchored.likelihoods import Gaussian
 from anchored.networks import MLP
 from anchored.predictive import Predictive
@@ -81,8 +82,18 @@ def mean_and_error(distances: list[dict]) -> dict:
 
 def show(summary: dict, digits: int = 3) -> str:
     """Mean ± standard error, as text."""
-    text = f"{summary['mean']:.{digits}f}"
+    text = number(summary["mean"], f".{digits}f")
     return text if summary["error"] is None else f"{text} ± {summary['error']:.{digits}f}"
+
+
+def gap_closed(anchored: dict, rms: dict, ideal: float) -> str:
+    """What target noise changes of the distance that exact draws would not have."""
+    gap = anchored["mean"] - ideal
+    if gap <= 2 * (anchored["error"] or 0.0):
+        return "which leaves no gap beyond the error for target noise (`rms`) to close"
+    share = (anchored["mean"] - rms["mean"]) / gap
+    verb = f"closes {share:.0%}" if share >= 0 else f"widens it by {-share:.0%}"
+    return f"of the gap between, target noise (`rms`, {show(rms)}) {verb}"
 
 
 def distance_cells(summary: dict) -> list[str]:

@@ -1,7 +1,7 @@
 """Beyond the paper: do NUTS, the exact finite-width posterior and the GP agree?
 
 The GP is the limit of infinite width. The exact posterior at width H, by importance sampling
-with the last layer integrated out, shares no code with NUTS: where the two agree and both
+with the last layer integrated out, shares no inference code with NUTS: where the two agree and both
 differ from the GP, the difference is the width's.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from anchored.baselines import NUTS, FiniteWidthPosterior, InfiniteWidthGP
 from anchored.experiments import methods
-from anchored.experiments._runner import Cell, Context, Experiment, Record, Table
+from anchored.experiments._runner import Cell, Context, Experiment, Record, Table, number
 from anchored.plotting import SERIES
 
 
@@ -65,7 +65,8 @@ def _cell(s: Settings, context: Context, activation: str, width: int, nuts: bool
     key = jax.random.key(context.seed)
     gp = InfiniteWidthGP()(key, ask)
     if nuts:
-        chains = NUTS(s.n_chains, s.n_warmup, s.n_samples).sample(key, ask)
+        key_chains = jax.random.fold_in(key, 1)  # not the draws of the exact posterior
+        chains = NUTS(s.n_chains, s.n_warmup, s.n_samples).sample(key_chains, ask)
         dist = chains.predictive
         trust = {"rhat": chains.rhat, "ess": chains.ess, "divergent": chains.n_divergent}
     else:
@@ -97,14 +98,14 @@ def findings(record: Record) -> list[str]:
     lines, limit = [], record["settings"]["limit"]
     for a, kinds in record["numbers"].items():
         for width, cell in kinds["nuts"].items():
-            low, high = min(cell["ratio"]), max(cell["ratio"])
+            low, high, trust = min(cell["ratio"]), max(cell["ratio"]), cell["trust"]
             verdict = "within" if max(high - 1, 1 - low) <= limit else "not within"
             to_exact = " to ".join(f"{r:.2f}" for r in cell["ratio_to_exact"])
             lines.append(
                 f"{methods.ROWS[a]}, {width} nodes: NUTS's deviation is {low:.2f} to {high:.2f} "
                 f"times the GP's ({verdict} {limit:.0%} at every point) and {to_exact} times that "
-                f"of the exact posterior at this width (R-hat {cell['trust']['rhat']:.3f}, "
-                f"effective sample size {cell['trust']['ess']:.0f})."
+                f"of the exact posterior at this width (R-hat {number(trust['rhat'], '.3f')}, "
+                f"effective sample size {number(trust['ess'], '.0f')})."
             )
         spans = [
             f"{width}: {min(cell['ratio']):.2f} to {max(cell['ratio']):.2f}"
@@ -131,8 +132,8 @@ def tables(record: Record) -> list[Table]:
                         f"{min(cell['ratio']):.3f}",
                         f"{max(cell['ratio']):.3f}",
                         f"{np.max(np.abs(cell['shift'])):.3f}",
-                        f"{trust['ess']:.0f}",
-                        f"{trust['rhat']:.3f}" if "rhat" in trust else "",
+                        number(trust["ess"], ".0f"),
+                        number(trust["rhat"], ".3f") if "rhat" in trust else "",
                     )
                 )
     header = ("", "posterior", "nodes", "least ratio", "greatest", "mean off by", "ESS", "R-hat")
