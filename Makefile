@@ -26,7 +26,7 @@ bench: .venv/bench  ## speed beside PyTorch, and memory; fails below a target
 bench-uci: .venv/test  ## the paper's level on five small tables; needs ANCHORED_DATA
 	$(BIN)/python -m benchmarks.uci
 
-reproduce: .venv/test  ## every figure of the paper, about half an hour; needs ANCHORED_DATA
+reproduce: .venv/test  ## every figure on inference, about 35 minutes; needs ANCHORED_DATA
 	$(BIN)/anchored reproduce all --out docs/reproduction
 
 docs: .venv/run  ## draw the README's picture and write the page of the reproduced figures

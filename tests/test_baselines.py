@@ -10,11 +10,13 @@ import pytest
 from scipy import special, stats
 
 from anchored import MLP, Categorical, Data, Gaussian, Predictive, Prior, Schedule, rms
+from anchored._errors import EnsembleError
 from anchored.baselines import (
     HMC,
     METHODS,
     NUTS,
     SGHMC,
+    Chains,
     ConvergenceDoubt,
     EnsembleOf,
     FiniteWidthPosterior,
@@ -26,6 +28,7 @@ from anchored.baselines import (
     Problem,
     SingleNetwork,
 )
+from anchored.baselines.problem import Whitened
 from anchored.scaling import in_threads
 
 QUICK = Schedule(epochs=50, learning_rate=0.01)
@@ -80,7 +83,8 @@ def test_every_method_is_tested_here():
 def test_protocol_in_regression(name):
     method, problem = SMALL[name], regression()
     assert isinstance(method, Inference)
-    hash(method)  # a frozen record of settings
+    with pytest.raises(dataclasses.FrozenInstanceError):  # a frozen record of settings
+        method.anything = 1
     dist = method(jax.random.key(0), problem)
     assert isinstance(dist, Predictive)
     for array in (dist.mean, dist.epistemic_var, dist.aleatoric_var):
@@ -94,7 +98,8 @@ def test_protocol_in_regression(name):
 
 
 @pytest.mark.filterwarnings("ignore::anchored.baselines.ConvergenceDoubt")
-@pytest.mark.parametrize("name", [name for name in SMALL if name not in REGRESSION_ONLY])
+# NUTS compiles long and differs from HMC in one word; the figure of losses runs it on classes.
+@pytest.mark.parametrize("name", [n for n in SMALL if n not in (*REGRESSION_ONLY, "nuts")])
 def test_protocol_with_classes(name):
     dist = SMALL[name](jax.random.key(0), classes())
     assert dist.family == "categorical"
@@ -111,23 +116,23 @@ def test_regression_only_methods_say_so(name):
 # A linear model, whose posterior is known in closed form
 
 
-def linear():
-    """The problem, its exact predictive at the grid, and the same by mean-field VI."""
+def linear(n_rows=10):
+    """The problem, its exact posterior, prior and likelihood, and the design at its inputs."""
     rng = np.random.default_rng(3)
-    x = rng.normal(size=(10, 2)) @ [[1.0, 0.7], [0.0, 0.5]]
-    y = x @ [1.0, -1.0] + 0.5 + 0.5 * rng.normal(size=10)
+    x = rng.normal(size=(n_rows, 2)) @ [[1.0, 0.7], [0.0, 0.5]]
+    y = x @ [1.0, -1.0] + 0.5 + 0.5 * rng.normal(size=n_rows)
     at = rng.normal(size=(6, 2))
     network = MLP(())
     prior = Prior.for_network(network, x, first_var=2.0)
     problem = Problem(network, prior, Gaussian(0.25), Data.make(x, y), at)
     normal = rms.Normal(np.zeros(3), np.diag([2.0, 1.0, 1.0]))
-    likelihood = rms.linear_likelihood(np.column_stack([np.ones(10), x]), y, 0.25)
+    likelihood = rms.linear_likelihood(np.column_stack([np.ones(n_rows), x]), y, 0.25)
     design = np.column_stack([np.ones(6), at])
     return problem, rms.posterior(normal, *likelihood), normal, likelihood, design
 
 
 def assert_moments(dist, normal, design, n_effective, slack=0.0):
-    """Mean and variance at each row within four standard errors plus a share of bias."""
+    """Mean and variance at each row within their Monte-Carlo error plus a share of bias."""
     mean, var = design @ normal.mean, np.sum(design @ normal.cov * design, axis=1)
     limit = stats.norm.isf(1e-3 / 2 / (2 * len(mean)))
     assert np.all(
@@ -146,20 +151,37 @@ def test_chains_recover_a_known_posterior(method):
     assert_moments(chains.predictive, exact, design, chains.ess)
 
 
-def test_stochastic_gradients_recover_it_up_to_their_bias():
-    problem, exact, *_, design = linear()
-    full = SGHMC(20, 1000, 200, n_steps=20).sample(jax.random.key(0), problem)
-    assert_moments(full.predictive, exact, design, full.ess, slack=0.1)
+@pytest.mark.parametrize("batch_size", [200, 32])
+def test_stochastic_gradients_recover_it_up_to_their_bias(batch_size):
+    """A tenth from the discretisation, a twentieth from the noise of the batches."""
+    problem, exact, *_, design = linear(n_rows=200)
+    method = SGHMC(20, 1000, 200, n_steps=20, batch_size=batch_size)
+    chains = method.sample(jax.random.key(0), problem)
+    assert_moments(chains.predictive, exact, design, chains.ess, slack=0.15)
 
 
 def test_chains_that_have_not_mixed_are_doubted():
     with pytest.warns(ConvergenceDoubt, match=r"R-hat .* effective sample size"):
-        NUTS(2, 5, 5, max_doublings=3)(jax.random.key(0), linear()[0])
+        HMC(2, 5, 5, n_steps=3)(jax.random.key(0), linear()[0])
+
+
+def test_diagnostics_that_are_not_numbers_are_doubted():
+    dist = Predictive(np.zeros(1), np.ones(1), np.ones(1))
+    with pytest.warns(ConvergenceDoubt):
+        Chains(dist, np.nan, np.nan, 0, 0).warn()
 
 
 def test_too_few_chains_are_refused():
     with pytest.raises(ValueError, match="`n_chains` must be at least 2; got 1"):
         NUTS(n_chains=1).sample(jax.random.key(0), linear()[0])
+    with pytest.raises(ValueError, match="`n_samples` must be at least 4; got 3"):
+        SGHMC(n_samples=3).sample(jax.random.key(0), linear()[0])
+
+
+def test_a_missing_sampler_library_is_named(monkeypatch):
+    monkeypatch.setattr("anchored.baselines.mcmc.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'anchored\[baselines\]'"):
+        NUTS()(jax.random.key(0), linear()[0])
 
 
 def test_mean_field_finds_its_optimum():
@@ -188,7 +210,11 @@ def test_variational_batches_do_not_change_the_optimum():
 def test_laplace_is_exact_for_a_linear_model(subset):
     problem, exact, *_, design = linear()
     dist = Laplace(subset, Schedule(4000, 16, 0.03, 0.98), 4000)(jax.random.key(0), problem)
-    assert_moments(dist, exact, design, 4000)
+    mean, var = design @ exact.mean, np.sum(design @ exact.cov * design, axis=1)
+    np.testing.assert_allclose(dist.mean[:, 0], mean, atol=1e-3)
+    np.testing.assert_allclose(dist.epistemic_var[:, 0], var, rtol=1e-4)
+    drawn = Predictive.from_members(dist.members, np.full_like(dist.members, 0.25))
+    assert_moments(drawn, exact, design, 4000)
 
 
 def test_laplace_of_classes_agrees_with_finite_differences():
@@ -198,7 +224,6 @@ def test_laplace_of_classes_agrees_with_finite_differences():
         problem, prior=Prior.for_network(problem.network, GRID[:, [0, 0]])
     )
     from anchored.baselines.laplace import _curvature, _linearise
-    from anchored.baselines.problem import Whitened
 
     whitened, model = Whitened.of(problem)
     z = jax.random.normal(jax.random.key(1), (whitened.size,))
@@ -266,11 +291,11 @@ def test_finite_width_says_when_draws_are_few():
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "erf"])
 def test_nuts_agrees_with_the_exact_posterior_at_its_width(activation):
-    """Two computations that share no code, on the six points of the paper."""
+    """Two computations that share no inference code, on the six points of the paper."""
     from anchored.experiments import methods
 
     problem = methods.problem(methods.Settings(n_grid=31), activation)
-    exact, n_effective = FiniteWidthPosterior(20_000).moments(jax.random.key(0), problem)
+    exact, n_effective = FiniteWidthPosterior(20_000).moments(jax.random.key(1), problem)
     chains = NUTS().sample(jax.random.key(0), problem)
     limit = stats.norm.isf(1e-3 / 2 / 62)
     error = limit * np.sqrt(2 / chains.ess + 2 / n_effective)
@@ -305,9 +330,64 @@ def test_masks_keep_the_mean_and_are_shared_by_all_rows():
     )
 
 
-def test_dropout_needs_a_rate_and_hidden_nodes():
+def test_dropout_s_penalty_is_that_of_its_draws():
+    """Monte-Carlo mean over masks of the squared weights in prior units."""
+    from anchored.baselines.dropout import _dropped, expected_square
+
+    network = MLP((30,))
+    params = network.init(jax.random.key(0), jnp.ones((1, 2)))
+    scale = Prior.for_network(network, jnp.ones((1, 2)), first_var=3.0).scale
+
+    def square(key):
+        drawn = _dropped(key, params, 0.4)
+        return sum(
+            jnp.sum((w / s) ** 2)
+            for w, s in zip(jax.tree.leaves(drawn), jax.tree.leaves(scale), strict=True)
+        )
+
+    draws = jax.vmap(square)(jax.random.split(jax.random.key(1), 4000))
+    error = draws.std() / np.sqrt(4000)
+    assert abs(draws.mean() - expected_square(params, scale, 0.4)) < 3.3 * error
+
+
+def test_dropout_needs_a_rate_hidden_nodes_and_a_centred_prior():
+    problem = regression()
     with pytest.raises(ValueError, match="`rate` must be between 0 and 1"):
-        MCDropout(rate=1.0)(jax.random.key(0), regression())
+        MCDropout(rate=1.0)(jax.random.key(0), problem)
+    with pytest.raises(TypeError, match="hidden nodes"):
+        MCDropout()(jax.random.key(0), linear()[0])
+    shifted = dataclasses.replace(problem, prior=problem.prior.with_leaf("0/bias", mean=1.0))
+    with pytest.raises(ValueError, match="zero means"):
+        MCDropout()(jax.random.key(0), shifted)
+
+
+# Weights count rows
+
+
+def test_a_row_of_weight_two_is_the_row_twice():
+    x, y = np.array([[-0.5], [0.3], [0.9]]), np.array([0.2, -0.1, 0.4])
+    network = MLP((4,), activation="erf")
+    prior = Prior.for_network(network, x, first_var=2.0)
+    weighted = Data.make(np.append(x, [[9.0]], 0), np.append(y, 9.0), [2.0, 1.0, 1.0, 0.0])
+    repeated = Data.make(x[[0, 0, 1, 2]], y[[0, 0, 1, 2]])
+    one, two = (Problem(network, prior, Gaussian(0.1), data, GRID) for data in (weighted, repeated))
+    for method in (InfiniteWidthGP(), FiniteWidthPosterior(500)):
+        a, b = method(jax.random.key(0), one), method(jax.random.key(0), two)
+        np.testing.assert_allclose(a.mean, b.mean, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(a.variance, b.variance, rtol=1e-4)
+    (whitened, first), (_, second) = Whitened.of(one), Whitened.of(two)
+    z = jax.random.normal(jax.random.key(1), (2, whitened.size))
+    log_posterior = jax.vmap(whitened.log_posterior, in_axes=(0, None))
+    np.testing.assert_allclose(log_posterior(z, first), log_posterior(z, second), rtol=1e-5)
+
+
+def test_what_diverged_is_refused():
+    wild = Schedule(60, learning_rate=1e30)
+    for method in (MeanFieldVI(wild, 2), MCDropout(0.2, wild, 2), Laplace(schedule=wild)):
+        with pytest.raises(EnsembleError, match=r"[Dd]iverged"):
+            method(jax.random.key(0), regression())
+    with pytest.raises(EnsembleError, match="diverged twice"):
+        EnsembleOf("anchored", 3, wild)(jax.random.key(0), regression())
 
 
 def test_the_single_network_s_variance_is_its_held_out_error():

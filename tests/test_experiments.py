@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from anchored import experiments
+from anchored._errors import MissingDataError
 from anchored.cli import app
 from anchored.experiments import Context, Experiment, _runner
 from anchored.experiments._runner import Cell, Table, plain
@@ -92,6 +93,23 @@ def test_parts_of_another_run_are_not_reused(tmp_path, change):
     again = Counted()
     run(again, tmp_path, **change)
     assert again.computed[:3] == [0, 1, 2]
+
+
+def test_a_spoiled_part_is_computed_again(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(Counted(stop_before=2), tmp_path)
+    (part,) = tmp_path.glob(".counted-*/*1.json")
+    part.write_text("{")
+    again = Counted()
+    run(again, tmp_path)
+    assert again.computed == [1, 2]
+
+
+def test_a_record_of_another_schema_is_refused(tmp_path):
+    record, _ = run(Counted(), tmp_path)
+    (tmp_path / "counted.json").write_text(json.dumps(record | {"schema": 0}))
+    with pytest.raises(ValueError, match="schema 0"):
+        experiments.load(tmp_path, "counted")
 
 
 def test_plain_keeps_json_strict():
@@ -199,6 +217,24 @@ def test_wrong_use_is_one_clear_line(tmp_path):
     assert "There is no boston.txt" in needs
 
 
+def test_all_goes_on_after_a_failure(tmp_path, monkeypatch):
+    def get(name):
+        counted = Counted().experiment()
+        if name != "fig-kl":
+            return dataclasses.replace(counted, name=name)
+
+        def plan(settings, context):
+            raise MissingDataError("There is no boston.txt.")
+
+        return dataclasses.replace(counted, name=name, plan=plan, needs=("boston.txt",))
+
+    monkeypatch.setattr(experiments, "get", get)
+    output = refused("all", "--out", str(tmp_path))
+    assert "not made: fig-kl." in output
+    made = {p.stem for p in (tmp_path / "paper").glob("*.json")}
+    assert made == set(experiments.MODULES) - {"fig-kl"}
+
+
 def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(experiments, "get", lambda name: Counted(stop_before=1).experiment())
     result = runner.invoke(app, ["reproduce", "fig-kl", "--out", str(tmp_path)])
@@ -230,8 +266,4 @@ def test_the_committed_page_is_that_of_the_committed_records(tmp_path):
     assert (
         reproduction_page(records, "reproduction/paper") == (docs / "reproduction.md").read_text()
     )
-    for record in records:
-        assert record["preset"] == "paper"
-        # What --list says it takes is what was measured, within the noise of a machine.
-        listed = experiments.get(record["name"]).seconds["paper"]
-        assert listed / 2 <= max(record["seconds"], 1) <= 2 * listed
+    assert {record["preset"] for record in records} == {"paper"}

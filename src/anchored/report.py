@@ -5,9 +5,9 @@ from typing import Any
 
 _HEAD = """# Reproduction
 
-Every figure of Pearce et al. 2020 rebuilt by one command each, with the numbers the paper
-leaves to the eye. This page is made from the records beside its pictures by `make docs`; times
-are those of two CPU cores. `anchored reproduce --list` says what each one needs.
+Every figure of Pearce et al. 2020 on inference, rebuilt by one command each, with the numbers
+the paper leaves to the eye. This page is made from the records beside its pictures by
+`make docs`; times are those of two CPU cores. `anchored reproduce --list` says what each needs.
 """
 
 

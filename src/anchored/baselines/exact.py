@@ -32,12 +32,15 @@ _BLOCK_VALUES = 20_000_000
 class InfiniteWidthGP:
     """The exact posterior of the network with its hidden layers infinitely wide."""
 
-    def __call__(self, key: Array, problem: Problem) -> Predictive:
-        del key  # nothing is random here
+    def condition(self, problem: Problem) -> gp.GP:
+        """The process itself, for draws of functions."""
         likelihood = need_gaussian("The infinite-width GP", problem, "NUTS")
         kernel, rows = gp.twin(problem.network, problem.prior), problem.rows
-        exact = gp.condition(kernel, rows.x, rows.y, likelihood.noise_var, rows.weight)
-        return exact.predict(problem.x)
+        return gp.condition(kernel, rows.x, rows.y, likelihood.noise_var, rows.weight)
+
+    def __call__(self, key: Array, problem: Problem) -> Predictive:
+        del key  # nothing is random here
+        return self.condition(problem).predict(problem.x)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Figure 1: an ensemble of three before and after training, its predictive, and the GP's."""
 
 import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ _LINES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."))
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Appendix D.1. The points, their range and the sizes beyond three are ours."""
+    """Appendix E.1. The points, their range and the sizes beyond three are ours."""
 
     activation: str = "erf"
     width: int = 100
@@ -89,7 +90,7 @@ def functions(s: Settings, key, ask: Problem, epochs: int) -> tuple[np.ndarray, 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
     return [
-        Cell(str(epochs), epochs, lambda epochs=epochs: _ensembles(s, context, epochs))
+        Cell(str(epochs), epochs, partial(_ensembles, s, context, epochs))
         for epochs in (s.epochs, s.long_epochs)
     ]
 

@@ -1,6 +1,7 @@
 """Appendix B: every example of the theory, computed beside the numbers printed."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 
@@ -32,7 +33,7 @@ PRESETS = {"paper": Settings(), "smoke": Settings()}
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
-    return [Cell(name, 1.0, lambda name=name: _cell(name)) for name in s.examples]
+    return [Cell(name, 1.0, partial(_cell, name)) for name in s.examples]
 
 
 def _cell(name: str) -> dict:

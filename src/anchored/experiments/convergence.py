@@ -1,12 +1,12 @@
 """Figure 8: the predictive of 3, 5, 10 and 20 networks on six points beside the GP's."""
 
 import dataclasses
+from functools import partial
 
 import jax
 import numpy as np
 
-from anchored import gp
-from anchored.baselines import EnsembleOf, Problem
+from anchored.baselines import EnsembleOf, InfiniteWidthGP, Problem
 from anchored.datasets import six_points
 from anchored.experiments._runner import Cell, Context, Experiment, Record, Table
 from anchored.experiments._toy import (
@@ -33,7 +33,7 @@ WORDS = TRAINED | {"ideal": "ideal: drawn from the GP"}
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Appendix D.4. Runs, and the sets drawn from the GP itself, are ours."""
+    """Appendix E.4. Runs, and the sets drawn from the GP itself, are ours."""
 
     activation: str = "relu"
     width: int = 100
@@ -69,16 +69,11 @@ def problem(s: Settings) -> Problem:
     return toy_problem(*six_points(), grid, s.activation, s.width, s.first_var, s.noise_var)
 
 
-def exact_gp(ask: Problem, noise_var: float) -> gp.GP:
-    return gp.condition(gp.twin(ask.network, ask.prior), *six_points(), noise_var)
-
-
 def plan(s: Settings, context: Context) -> list[Cell]:
-    cells = [Cell("ideal", 0.1, lambda: _ideal(s, context))]
+    cells = [Cell("ideal", 0.1, partial(_ideal, s, context))]
     for name in TRAINED:
         for run in range(s.n_runs):
-            label = f"{name}/{run}"
-            cells.append(Cell(label, 1.0, lambda name=name, run=run: _run(s, context, name, run)))
+            cells.append(Cell(f"{name}/{run}", 1.0, partial(_run, s, context, name, run)))
     return cells
 
 
@@ -87,12 +82,10 @@ def _run(s: Settings, context: Context, name: str, run: int) -> dict:
     ask = problem(s)
     key = jax.random.fold_in(jax.random.key(context.seed), run)
     rate = s.slow_rate if name == "slow" else s.learning_rate
-    schedule, method = (
-        Schedule(s.epochs, learning_rate=rate),
-        "rms" if name == "rms" else "anchored",
-    )
+    schedule = Schedule(s.epochs, learning_rate=rate)
+    method = "rms" if name == "rms" else "anchored"
     members = EnsembleOf(method, max(s.sizes), schedule).fit(key, ask).moments(ask.x)[0]
-    exact = exact_gp(ask, s.noise_var).predict(ask.x)
+    exact = InfiniteWidthGP().condition(ask).predict(ask.x)
     result: dict = {"distance": _by_size(s, exact, members)}
     if run == 0:  # what is drawn
         result["members"] = members[..., 0]
@@ -103,7 +96,7 @@ def _run(s: Settings, context: Context, name: str, run: int) -> dict:
 def _ideal(s: Settings, context: Context) -> dict:
     """The GP's panel, and the distances of sets of functions drawn from it."""
     ask = problem(s)
-    truth = exact_gp(ask, s.noise_var)
+    truth = InfiniteWidthGP().condition(ask)
     exact, size = truth.predict(ask.x), max(s.sizes)
     sets = truth.sample(context.seed, ask.x, s.n_ideal * size).reshape(s.n_ideal, size, -1, 1)
     return {"gp": panel(exact), "distances": [_by_size(s, exact, each) for each in sets]}

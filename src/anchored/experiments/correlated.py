@@ -4,6 +4,7 @@ The text has noise variance 0.01, but the matrices printed belong to 0.1, which 
 """
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def inference(s: Settings, noise_var: float) -> tuple[Normal, np.ndarray, np.nda
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
-    return [Cell("network", 1.0, lambda: _cell(s, context.seed))]
+    return [Cell("network", 1.0, partial(_cell, s, context.seed))]
 
 
 def _cell(s: Settings, seed: int) -> dict:

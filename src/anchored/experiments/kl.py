@@ -6,13 +6,12 @@ from functools import partial
 import jax
 import numpy as np
 
-from anchored import gp
 from anchored._errors import EnsembleError
-from anchored.baselines import EnsembleOf, Problem
+from anchored.baselines import EnsembleOf, InfiniteWidthGP, Problem
 from anchored.data import Data, Standardiser
 from anchored.datasets import load_table
 from anchored.experiments._runner import Cell, Context, Experiment, Record, Table
-from anchored.experiments._toy import gap_closed, mean_and_error, show
+from anchored.experiments._toy import gap_closed, mean_and_error, pooled, show
 from anchored.likelihoods import Gaussian
 from anchored.metrics import kl
 from anchored.networks import MLP
@@ -98,30 +97,21 @@ def _problem(s: Settings, context: Context, width: int, run: int) -> Problem:
     return Problem(network, prior, Gaussian(s.noise_var), data, x_test)
 
 
-def _exact(problem: Problem, noise_var: float) -> gp.GP:
-    kernel = gp.twin(problem.network, problem.prior)
-    return gp.condition(kernel, problem.rows.x, problem.rows.y, noise_var)
-
-
 def _by_members(s: Settings, exact: Predictive, functions: np.ndarray) -> dict:
     """Average KL of the first M functions, for each M."""
-    noise = np.full_like(functions, s.noise_var)
-    return {
-        str(m): kl(exact, Predictive.from_members(functions[:m], noise[:m])).mean()
-        for m in s.members
-    }
+    return {str(m): kl(exact, pooled(functions[:m], s.noise_var)).mean() for m in s.members}
 
 
 def _ideal(s: Settings, context: Context, run: int) -> dict:
     problem = _problem(s, context, max(s.widths), run)
-    exact = _exact(problem, s.noise_var)
+    exact = InfiniteWidthGP().condition(problem)
     functions = exact.sample([context.seed, run, 1], problem.x, max(s.members))
     return _by_members(s, exact.predict(problem.x), functions)
 
 
 def _cell(s: Settings, context: Context, width: int, run: int, epochs: int) -> dict:
     problem = _problem(s, context, width, run)
-    exact = _exact(problem, s.noise_var).predict(problem.x)
+    exact = InfiniteWidthGP().condition(problem).predict(problem.x)
     rate = s.rate_narrow if width < s.narrow else s.rate_wide
     schedule = Schedule(epochs, problem.data.n_rows, rate)
     key = jax.random.fold_in(jax.random.key(context.seed), run)

@@ -1,6 +1,7 @@
 """Figure 5: conditional likelihoods of single parameters, in regression and classification."""
 
 import dataclasses
+from functools import partial
 
 import jax
 import numpy as np
@@ -103,7 +104,7 @@ def fit(s: Settings, task: Task, method: str, context: Context) -> Trained:
 
 def plan(s: Settings, context: Context) -> list[Cell]:
     return [
-        Cell(f"{kind}/{method}", cost, lambda k=kind, m=method: _cell(s, context, k, m))
+        Cell(f"{kind}/{method}", cost, partial(_cell, s, context, kind, method))
         for kind, cost in (("regression", 1.0), ("classification", 4.0))
         for method in s.methods
     ]

@@ -50,9 +50,7 @@ def plan(s: Settings, context: Context) -> list[Cell]:
     for a in s.activations:
         for width in s.widths:
             cells.append(
-                Cell(
-                    f"{a}/exact {width}", width / 100, lambda a=a, w=width: _cell(s, context, a, w)
-                )
+                Cell(f"{a}/exact {width}", width / 100, partial(_cell, s, context, a, width))
             )
         for width in s.nuts_widths:
             nuts = partial(_cell, s, context, a, width, nuts=True)

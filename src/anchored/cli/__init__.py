@@ -1,0 +1,37 @@
+"""The ``anchored`` command: parses, calls, prints. One module for each of its commands."""
+
+from typing import Annotated
+
+import typer
+
+from anchored.cli.fit import fit
+from anchored.cli.reproduce import reproduce
+
+app = typer.Typer(
+    help="Error bars for neural networks that you can check.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(fit)
+app.command()(reproduce)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from anchored import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and stop.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Error bars for neural networks that you can check."""

@@ -1,0 +1,165 @@
+"""``anchored reproduce``: rebuild figures of the paper, and the page about them."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anchored._errors import MissingDataError
+from anchored.cli._common import REFUSED, fail, make_folder, write
+
+
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(help="What to rebuild: a name of --list, or all.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="smoke (seconds) or paper (its settings).")] = "paper",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
+        Path("results/reproduce")
+    ),
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of data files; else $ANCHORED_DATA.")
+    ] = None,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Draw again from the records, without running.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Write a page of all records in --out, without running.")
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List what can be rebuilt and what it takes.")
+    ] = False,
+) -> None:
+    """Rebuild a figure of the paper: a record of its numbers and a picture."""
+    from anchored import experiments
+
+    if listed:
+        _print_experiments()
+        return
+    if preset not in experiments.PRESETS:
+        fail(f"--preset must be one of {', '.join(experiments.PRESETS)}; got {preset!r}.")
+    if page is not None:
+        _write_page(page, out / preset)
+        return
+    if name is None:
+        fail("which figure? Give one of `anchored reproduce --list`, or all.")
+    try:
+        chosen = [experiments.get(n) for n in (experiments.MODULES if name == "all" else [name])]
+    except ValueError as error:
+        fail(str(error).replace("`NAME`", "NAME"))
+    folder, failed = out / preset, []
+    make_folder(folder)
+    for experiment in chosen:
+        try:
+            if redraw:
+                record = _recorded(folder, experiment.name)
+                record = experiments.tell(experiment, record, folder)
+            else:
+                record = _run(experiment, preset, experiments.Context(seed, data_dir), folder)
+        except typer.Exit as stopped:
+            if stopped.exit_code != REFUSED or len(chosen) == 1:
+                raise
+            failed.append(experiment.name)  # the others may do better
+            continue
+        pictures = _draw_record(experiment, record, folder)
+        _print_record(record, folder, pictures)
+    if failed:
+        fail(f"not made: {', '.join(failed)}.")
+
+
+def _run(experiment, preset: str, context, folder: Path) -> dict:
+    from anchored import experiments
+    from anchored._progress import cell_bar
+
+    try:
+        with cell_bar(experiment.name) as on_cell:
+            return experiments.run(experiment, preset, context, folder, on_cell)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"anchored: stopped. Finished parts are kept in {folder}; the same command goes on "
+            "from there. A part that runs in threads may take some seconds to end.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    except (MissingDataError, ModuleNotFoundError) as error:
+        fail(f"{experiment.name} needs {' and '.join(experiment.needs)}: {error}")
+    except OSError as error:
+        fail(f"cannot write to {folder}: {error.strerror}.")
+
+
+def _recorded(folder: Path, name: str) -> dict:
+    from anchored import experiments
+
+    try:
+        return experiments.load(folder, name)
+    except FileNotFoundError:
+        fail(f"there is no record of {name} in {folder}: run it once without --redraw.")
+    except (OSError, ValueError) as error:
+        fail(f"the record of {name} in {folder} cannot be read: {error}")
+
+
+def _write_page(page: Path, folder: Path) -> None:
+    """A Markdown page of the records in ``folder``, in the paper's order."""
+    from anchored import experiments
+    from anchored.report import reproduction_page
+
+    found = [name for name in experiments.MODULES if (folder / f"{name}.json").is_file()]
+    if not found:
+        fail(f"there are no records in {folder}: run some figures first.")
+    pictures = Path(os.path.relpath(folder, page.parent)).as_posix()
+    text = reproduction_page([_recorded(folder, name) for name in found], pictures)
+    make_folder(page.parent)
+    write(page, text.encode())
+    typer.echo(f"{page}: {len(found)} figures")
+
+
+def _draw_record(experiment, record: dict, folder: Path) -> list[Path]:
+    """The picture of a record, as PNG and SVG; none if matplotlib is not installed."""
+    from anchored.plotting import picture
+
+    try:
+        files = picture(lambda figure: experiment.draw(figure, record), experiment.size)
+    except ImportError:
+        typer.echo("No picture: install matplotlib, e.g. pip install 'anchored[plot]'.", err=True)
+        return []
+    paths = [folder / f"{experiment.name}.{kind}" for kind in files]
+    for path, content in zip(paths, files.values(), strict=True):
+        write(path, content)
+    return paths
+
+
+def _print_record(record: dict, folder: Path, pictures: list[Path]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for table in record["tables"]:
+        shown = Table(*table["header"], title=table["title"], title_justify="left")
+        for row in table["rows"]:
+            shown.add_row(*row)
+        console.print(shown)
+    for finding in record["findings"]:
+        console.print(f"- {finding}", highlight=False, markup=False)
+    files = [folder / f"{record['name']}.json", *pictures]
+    console.print(
+        f"{record['name']} ({record['preset']}, {record['seconds']:.0f} s): "
+        f"{', '.join(map(str, files))}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _print_experiments() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from anchored import experiments
+
+    table = Table("name", "in the paper", "what it shows", "smoke", "paper", "needs")
+    for name in experiments.MODULES:
+        e = experiments.get(name)
+        times = [f"{e.seconds[preset]:,.0f} s" for preset in experiments.PRESETS]
+        table.add_row(name, e.figure, e.title, *times, ", ".join(e.needs))
+    Console().print(table)
