@@ -188,7 +188,10 @@ class _StochasticChain:
 
         def step(state, key):
             key_rows, key_noise = jax.random.split(key)
-            rows = jax.random.choice(key_rows, n_rows, (self.batch_size,), replace=False)
+            if self.batch_size < n_rows:
+                rows = jax.random.randint(key_rows, (self.batch_size,), 0, n_rows)
+            else:
+                rows = jnp.arange(n_rows)
             z, momentum = state
             slope = jax.grad(log_density)(z, rows)
             return integrate(key_noise, z, momentum, slope, step_size), None
