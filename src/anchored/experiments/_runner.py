@@ -129,8 +129,12 @@ def tell(experiment: Experiment, record: Record, folder: Path) -> Record:
         "findings": experiment.findings(record),
         "tables": plain([table._asdict() for table in experiment.tables(record)]),
     }
-    text = json.dumps(told, indent=1, allow_nan=False, ensure_ascii=False)
-    write_whole(record_path(folder, experiment.name), text.encode() + b"\n")
+    lines = [
+        f"{json.dumps(key)}: {json.dumps(value, allow_nan=False, ensure_ascii=False)}"
+        for key, value in told.items()
+    ]  # a line for each key: readable, and small beside an indented file
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    write_whole(record_path(folder, experiment.name), text.encode())
     return told
 
 

@@ -276,7 +276,7 @@ EXPERIMENT = Experiment(
         "keeps it, but no notion of a prior is left and they overfit."
     ),
     presets=PRESETS,
-    seconds={"smoke": 15, "paper": 90},
+    seconds={"smoke": 20, "paper": 100},
     plan=plan,
     combine=combine,
     findings=findings,

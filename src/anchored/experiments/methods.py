@@ -301,7 +301,7 @@ EXPERIMENT = Experiment(
         "capturing interpolated uncertainty."
     ),
     presets=PRESETS,
-    seconds={"smoke": 10, "paper": 300},
+    seconds={"smoke": 15, "paper": 330},
     plan=plan,
     combine=combine,
     findings=findings,
