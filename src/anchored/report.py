@@ -49,4 +49,6 @@ def _markdown(table: Mapping[str, Any]) -> list[str]:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return "less than a second"
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
