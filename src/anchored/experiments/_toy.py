@@ -92,8 +92,8 @@ def gap_closed(anchored: dict, rms: dict, ideal: float) -> str:
     if gap <= 2 * (anchored["error"] or 0.0):
         return "which leaves no gap beyond the error for target noise (`rms`) to close"
     share = (anchored["mean"] - rms["mean"]) / gap
-    verb = f"closes {share:.0%}" if share >= 0 else f"widens it by {-share:.0%}"
-    return f"of the gap between, target noise (`rms`, {show(rms)}) {verb}"
+    change = f"closes {share:.0%} of" if share >= 0 else f"adds {-share:.0%} to"
+    return f"target noise (`rms`, {show(rms)}) {change} the gap between"
 
 
 def distance_cells(summary: dict) -> list[str]:
