@@ -60,6 +60,7 @@ def test_missing_files_and_names_are_explained(folder, monkeypatch):
         (gzip.compress(idx(np.zeros((5, 32, 32)))), "need 28 by 28"),
         (gzip.compress(idx(np.zeros((4, 28, 28)))), "has 4 images, .* 5 labels"),
     ],
+    ids=["text", "cut", "empty", "axes", "type", "short", "size", "count"],  # bytes hold the time
 )
 def test_a_bad_file_is_named(folder, content, message):
     path, _ = folder
