@@ -23,6 +23,28 @@ def coverage(dist: Predictive, y, level: float) -> float:
     return float(np.mean((lower <= y) & (y <= upper)))
 
 
+def crps(dist: Predictive, y) -> float:
+    """Mean continuous ranked probability score, in the target's units; lower is better.
+
+    It rewards accuracy and honest spread together, and forgives outliers more than `nll`
+    does. For a sure forecast it is the mean absolute error.
+    """
+    return float(np.mean(dist.crps(y)))
+
+
+def calibration_error(dist: Predictive, y) -> float:
+    """Mean gap between the levels 0.05, 0.10, ..., 0.95 and the shares of targets below them.
+
+    A level's share is that of the targets below their own quantile of this level. The error
+    is a difference of probabilities: 0 is perfect, 0.5 (all targets on one side) the worst.
+    Chance alone gives about 0.33 / sqrt(n) with n independent targets, so a good value is one
+    near that, not zero.
+    """
+    levels = np.arange(1, 20) / 20
+    below = dist.cdf(y).ravel() <= levels[:, None]
+    return float(np.mean(np.abs(below.mean(axis=1) - levels)))
+
+
 def kl(exact: Predictive, dist: Predictive) -> np.ndarray:
     """KL(exact || dist) in nats, marginal by marginal, both taken as normals."""
     ratio = dist.variance / exact.variance

@@ -87,7 +87,7 @@ class Predictive:
         """Location, scale and degrees of freedom of each marginal."""
         if self.family not in CONTINUOUS:
             raise TypeError(
-                f"Quantiles and intervals need a continuous predictive; this one is "
+                f"Quantiles, intervals and the CRPS need a continuous predictive; this one is "
                 f"{self.family!r}. Use `probabilities` or `mean` and `std` instead."
             )
         n = self.n_members
@@ -121,6 +121,17 @@ class Predictive:
         z = (self.observed(y) - location) / scale
         return np.where(dof >= _MAX_DOF, special.ndtr(z), special.stdtr(dof, z))
 
+    def crps(self, y) -> np.ndarray:
+        """Continuous ranked probability score of each marginal, in the target's units.
+
+        The integral of (cdf(t) - [t >= y])^2 over t; for a sure forecast the absolute error.
+        """
+        location, scale, dof = self._location_scale()
+        error = self.observed(y) - location
+        z = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
+        unit = np.where(dof >= _MAX_DOF, _normal_crps(z), _student_crps(z, dof))
+        return np.where(scale > 0, scale * unit, np.abs(error))
+
     # Any target
 
     def log_density(self, y) -> np.ndarray:
@@ -140,15 +151,9 @@ class Predictive:
 
     def _location_scale_log_density(self, y: np.ndarray) -> np.ndarray:
         location, scale, dof = self._location_scale()
-        z2 = np.square((y - location) / scale)
-        normal = -0.5 * (z2 + np.log(2 * np.pi))
-        student = (
-            special.gammaln((dof + 1) / 2)
-            - special.gammaln(dof / 2)
-            - 0.5 * np.log(dof * np.pi)
-            - 0.5 * (dof + 1) * np.log1p(z2 / dof)
-        )
-        return np.where(dof >= _MAX_DOF, normal, student) - np.log(scale)
+        z = (y - location) / scale
+        logs = np.where(dof >= _MAX_DOF, _normal_log_density(z), _student_log_density(z, dof))
+        return logs - np.log(scale)
 
     def _poisson_log_density(self, y: np.ndarray) -> np.ndarray:
         # An equal mixture of the members' Poissons.
@@ -188,3 +193,34 @@ def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:
 
 def _standard_quantile(q: np.ndarray, dof: np.ndarray) -> np.ndarray:
     return np.where(dof >= _MAX_DOF, special.ndtri(q), special.stdtrit(dof, q))
+
+
+def _normal_log_density(z: np.ndarray) -> np.ndarray:
+    return -0.5 * (np.square(z) + np.log(2 * np.pi))
+
+
+def _student_log_density(z: np.ndarray, dof: np.ndarray) -> np.ndarray:
+    return (
+        special.gammaln((dof + 1) / 2)
+        - special.gammaln(dof / 2)
+        - 0.5 * np.log(dof * np.pi)
+        - 0.5 * (dof + 1) * np.log1p(np.square(z) / dof)
+    )
+
+
+# Closed forms of Jordan, Krueger and Lerch (2019), "Evaluating probabilistic forecasts with
+# scoringRules".
+
+
+def _normal_crps(z: np.ndarray) -> np.ndarray:
+    density = np.exp(_normal_log_density(z))
+    return z * (2 * special.ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)
+
+
+def _student_crps(z: np.ndarray, dof: np.ndarray) -> np.ndarray:
+    # At one degree of freedom (two members and no noise) this is 0 / 0 with a finite limit.
+    dof = np.maximum(dof, 1 + 1e-6)
+    density = np.exp(_student_log_density(z, dof))
+    half_spread = np.exp(special.betaln(0.5, dof - 0.5) - 2 * special.betaln(dof / 2, 0.5))
+    tails = (density * (dof + np.square(z)) - np.sqrt(dof) * half_spread) / (dof - 1)
+    return z * (2 * special.stdtr(dof, z) - 1) + 2 * tails
