@@ -23,10 +23,10 @@ lint: .venv/test
 bench: .venv/bench  ## speed beside PyTorch, and memory; fails below a target
 	$(BIN)/python -m benchmarks.run
 
-bench-uci: .venv/test  ## the paper's level on five small tables; needs ANCHORED_DATA
+bench-uci: .venv/test  ## the paper's level on five small tables, from ANCHORED_DATA or the web
 	$(BIN)/python -m benchmarks.uci
 
-reproduce: .venv/test  ## every figure on inference, about 35 minutes; needs ANCHORED_DATA
+reproduce: .venv/test  ## every figure on inference, about 35 minutes; data from ANCHORED_DATA or the web
 	$(BIN)/anchored reproduce all --out docs/reproduction
 
 docs: .venv/run  ## draw the README's picture and write the page of the reproduced figures

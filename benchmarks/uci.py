@@ -3,7 +3,7 @@
 Two settings: ``paper`` is 5 networks of 50 nodes with the paper's hyperparameters for Boston,
 seeded by the number of the split so that splits do not share anchors; ``defaults`` is
 ``AnchoredRegressor(random_state=0)`` on every table. Reads the tables from
-ANCHORED_DATA and writes ``benchmarks/results/uci_small.json``.
+ANCHORED_DATA or the web and writes ``benchmarks/results/uci_small.json``.
 
 The default schedule and the noise rule were settled by comparing about fourteen variants on the
 test rows of splits 0 to 4 of these same tables, so the scores here are not free of selection.

@@ -1,4 +1,4 @@
-"""Fixed seeds, key reuse checked, and the folder with the UCI tables if it is there."""
+"""Fixed seeds, key reuse checked, no network, and the folder of UCI tables if it is there."""
 
 import os
 from pathlib import Path
@@ -15,6 +15,18 @@ from anchored import Data
 jax.config.update("jax_debug_key_reuse", True)
 settings.register_profile("anchored", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("anchored")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def offline(tmp_path_factory):
+    """No test downloads but from its own server, or reads what was downloaded before."""
+    cache = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        for scheme in ("http", "https"):
+            patch.setenv(f"{scheme}_proxy", "http://127.0.0.1:9")  # nobody listens there
+        patch.setenv("no_proxy", "127.0.0.1")
+        patch.setattr("pooch.os_cache", lambda project: cache / project)
+        yield
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ def run(code):
 
 
 def test_import_loads_nothing_heavy():
-    heavy = ["sklearn", "matplotlib", "pandas", "optax", "rich", "typer", "scipy.stats"]
+    heavy = ["sklearn", "matplotlib", "pandas", "optax", "pooch", "rich", "typer", "scipy.stats"]
     code = f"import sys, anchored; print(*[m for m in {heavy} if m in sys.modules])"
     assert run(code) == []
 

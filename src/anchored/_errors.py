@@ -22,7 +22,7 @@ class EnsembleError(RuntimeError):
 
 
 class MissingDataError(FileNotFoundError):
-    """A data file that is read from a folder is not there."""
+    """A data file is not in the folder and cannot be downloaded."""
 
 
 def unknown_name(argument: str, got: object, allowed: Iterable[str]) -> ValueError:

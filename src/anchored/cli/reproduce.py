@@ -20,7 +20,8 @@ def reproduce(
         Path("results/reproduce")
     ),
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of data files; else $ANCHORED_DATA.")
+        Path | None,
+        typer.Option(help="Folder of data files; else $ANCHORED_DATA. Others are downloaded."),
     ] = None,
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Draw again from the records, without running.")

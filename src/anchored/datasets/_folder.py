@@ -1,20 +1,45 @@
-"""Where the data files are: ``data_dir``, or the environment variable ``ANCHORED_DATA``."""
+"""Where the data files are: a folder of the user's, else a cache filled by downloads.
+
+The folder is ``data_dir`` or the environment variable ``ANCHORED_DATA``; its files are used as
+they are. What it lacks is downloaded once and checked against the registry's sha256.
+"""
 
 import os
 from pathlib import Path
 
 from anchored._errors import MissingDataError
+from anchored.datasets._fetch import FetchError, fetch
+from anchored.datasets.registry import FILES
 
 
 def find_file(file: str, data_dir: str | Path | None) -> Path:
-    """The path of ``file`` in the folder; errors say how to name the folder or what it lacks."""
-    folder = data_dir or os.environ.get("ANCHORED_DATA")
-    if not folder:
-        raise MissingDataError(
-            f"No folder to read {file} from: set the environment variable ANCHORED_DATA "
-            "or pass `data_dir`."
+    """The path of ``file``, one of the registry's; an error says where to get and to put it."""
+    path = find_in_folder(file, data_dir)
+    if path is not None:
+        return path
+    source, data_set = FILES[file]
+    try:
+        return fetch(source)
+    except FetchError as error:
+        folder = _folder(data_dir)
+        there_is_none = f"There is no {file} in {folder}" if folder else f"No folder has {file}"
+        put = (
+            f"as {folder / file}."
+            if folder
+            else f"as {file} in a folder, and set the environment variable ANCHORED_DATA to it or "
+            "pass `data_dir`."
         )
-    path = Path(folder) / file
-    if not path.is_file():
-        raise MissingDataError(f"There is no {file} in {Path(folder)}.")
-    return path
+        raise MissingDataError(
+            f"{there_is_none}, and {error}. Save {source.url} (licence: {data_set.licence}) {put}"
+        ) from error
+
+
+def find_in_folder(file: str, data_dir: str | Path | None) -> Path | None:
+    """The path of ``file`` in the user's folder, if there is a folder and it has the file."""
+    folder = _folder(data_dir)
+    return folder / file if folder and (folder / file).is_file() else None
+
+
+def _folder(data_dir: str | Path | None) -> Path | None:
+    named = data_dir or os.environ.get("ANCHORED_DATA")
+    return Path(named) if named else None

@@ -1,7 +1,7 @@
-"""MNIST and Fashion-MNIST, read from a folder of their gzipped idx files.
+"""MNIST and Fashion-MNIST, read from their gzipped idx files.
 
-The folder is ``data_dir`` or the environment variable ``ANCHORED_DATA``; nothing is
-downloaded. Files are named like ``mnist-train-images-idx3-ubyte.gz``.
+Files are read from a folder (``data_dir`` or the environment variable ``ANCHORED_DATA``), where
+they are named like ``mnist-train-images-idx3-ubyte.gz``, or else downloaded.
 """
 
 import gzip
@@ -14,8 +14,8 @@ import numpy as np
 
 from anchored._errors import unknown_name
 from anchored.datasets._folder import find_file
+from anchored.datasets.registry import IMAGES
 
-NAMES = ("mnist", "fashion-mnist")
 _SIDE = 28
 _UNSIGNED_BYTE = 0x08  # idx's code of the only type these files have
 
@@ -30,9 +30,9 @@ class Images(NamedTuple):
 
 
 def load_images(name: str, data_dir: str | Path | None = None) -> Images:
-    """Training and test images of one of `NAMES`, with their labels."""
-    if name not in NAMES:
-        raise unknown_name("name", name, NAMES)
+    """Training and test images of one of the registry's ``IMAGES``, with their labels."""
+    if name not in IMAGES:
+        raise unknown_name("name", name, IMAGES)
     arrays = []
     for part in ("train", "t10k"):
         images, labels = (

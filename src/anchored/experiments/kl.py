@@ -265,5 +265,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     draw=draw,
     size=(9.5, 4.2),
-    needs=("boston.txt in the folder ANCHORED_DATA",),
+    needs=("boston.txt, from ANCHORED_DATA or the web",),
 )

@@ -223,5 +223,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     draw=draw,
     size=(12, 6.6),
-    needs=("boston.txt and the four MNIST files in ANCHORED_DATA",),
+    needs=("boston.txt and the four MNIST files, from ANCHORED_DATA or the web",),
 )
