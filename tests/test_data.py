@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from anchored import Data
 from anchored.data import Standardiser, merge_rows, padded_size
-from anchored.datasets import load_uci, six_points, standard_split
+from anchored.datasets import six_points
 
 
 @given(st.integers(1, 10**7))
@@ -78,24 +78,3 @@ def test_bad_rows_are_named():
 def test_six_points():
     x, y = six_points()
     np.testing.assert_allclose(y, x[:, 0] * np.sin(5 * x[:, 0]))
-
-
-@pytest.mark.parametrize("name", ["boston", "yacht"])
-def test_standard_splits_are_the_published_ones(uci_folder, name):
-    X, y = load_uci(name, uci_folder)
-    stored = np.load(uci_folder / f"{name}.splits.npz")
-    assert X.shape[1] == len(stored["features"])
-    for split in (0, 7, 19):
-        train, test = standard_split(len(y), split)
-        np.testing.assert_array_equal(train, stored["train"][split])
-        np.testing.assert_array_equal(test, stored["test"][split])
-
-
-def test_missing_tables_are_explained(tmp_path, monkeypatch):
-    monkeypatch.delenv("ANCHORED_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="set the environment variable ANCHORED_DATA"):
-        load_uci("boston")
-    with pytest.raises(FileNotFoundError, match=r"There is no boston\.txt in"):
-        load_uci("boston", tmp_path)
-    with pytest.raises(ValueError, match="`name` must be one of boston"):
-        load_uci("bostn")

@@ -1,11 +1,15 @@
-"""Data sets: the paper's toys, and tables and images read from a folder of files."""
+"""Data sets: the paper's toys, and tables and images from a folder of files or the web."""
 
 from anchored.datasets.images import Images as Images
 from anchored.datasets.images import load_images as load_images
+from anchored.datasets.registry import DataSet as DataSet
+from anchored.datasets.registry import describe as describe
 from anchored.datasets.toy import noisy_sine as noisy_sine
 from anchored.datasets.toy import random_points as random_points
 from anchored.datasets.toy import six_points as six_points
 from anchored.datasets.toy import two_blobs as two_blobs
+from anchored.datasets.uci import Split as Split
 from anchored.datasets.uci import load_table as load_table
 from anchored.datasets.uci import load_uci as load_uci
+from anchored.datasets.uci import load_uci_split as load_uci_split
 from anchored.datasets.uci import standard_split as standard_split

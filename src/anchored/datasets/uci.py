@@ -1,38 +1,62 @@
-"""The UCI regression tables of the paper's benchmark, read from a folder of text files.
+"""The regression tables of the paper's benchmark, and their standard splits.
 
-The folder is ``data_dir`` or the environment variable ``ANCHORED_DATA``; nothing is
-downloaded. Splits are those of Hernandez-Lobato and Adams (2015).
+Files are read from a folder (``data_dir`` or the environment variable ``ANCHORED_DATA``) or
+else downloaded. Splits are those of Hernandez-Lobato and Adams (2015).
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from anchored._errors import unknown_name
-from anchored.datasets._folder import find_file
+from anchored._errors import bad_value, unknown_name
+from anchored.datasets._folder import find_file, find_in_folder
+from anchored.datasets.registry import TABLES, DataSet
 
-# name: columns that are features; the target is the column after them.
-_N_FEATURES = {
-    "boston": 13,
-    "concrete": 8,
-    "energy": 8,
-    "kin8nm": 8,
-    "naval": 16,
-    "power": 4,
-    "protein": 9,
-    "wine": 11,
-    "yacht": 6,
-}
+
+class Split(NamedTuple):
+    """Features [batch, feature] and targets [batch] to train on and to test with."""
+
+    x_train: np.ndarray
+    y_train: np.ndarray
+    x_test: np.ndarray
+    y_test: np.ndarray
 
 
 def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Features [batch, feature] and target [batch] of one table."""
-    if name not in _N_FEATURES:
-        raise unknown_name("name", name, _N_FEATURES)
-    table = np.loadtxt(find_file(f"{name}.txt", data_dir))
-    n_features = _N_FEATURES[name]
-    return table[:, :n_features], table[:, n_features]
+    """Features [batch, feature] and target [batch] of one of the registry's ``TABLES``.
+
+    `describe(name)` tells origin, licence and what to know: scikit-learn withdrew ``boston`` for
+    the racial assumption behind one of its features, and ``song`` is a small subset of
+    YearPredictionMSD.
+    """
+    table = _table(name)
+    read = _read_song if name == "song" else _read_text
+    path, x, y = read(table, data_dir)
+    if x.shape != table.shape or y.shape != table.shape[:1]:
+        raise ValueError(
+            f"{path} is not the table {name}: it holds features {x.shape} and targets {y.shape}; "
+            f"need {table.shape} and {table.shape[:1]}. If you remove it, the right one is fetched."
+        )
+    return x, y
+
+
+def load_uci_split(name: str, split: int, data_dir: str | Path | None = None) -> Split:
+    """One of the standard splits of a table, numbered from 0.
+
+    There are 20, but 5 of ``protein`` and 1 of ``song`` (its own training and test part).
+    """
+    table = _table(name)
+    if split not in range(table.n_splits):
+        last = table.n_splits - 1
+        need = f"an integer from 0 to {last}" if last else "0, the only one,"
+        raise bad_value("split", split, f"{need} for {name}")
+    x, y = load_uci(name, data_dir)
+    if table.n_train is None:
+        train, test = standard_split(len(y), split)
+    else:
+        train, test = np.split(np.arange(len(y)), [table.n_train])
+    return Split(x[train], y[train], x[test], y[test])
 
 
 def load_table(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -53,3 +77,32 @@ def standard_split(n_rows: int, split: int) -> tuple[np.ndarray, np.ndarray]:
         order = rng.choice(range(n_rows), n_rows, replace=False)
     n_train = round(0.9 * n_rows)
     return order[:n_train], order[n_train:]
+
+
+def _table(name: str) -> DataSet:
+    if name not in TABLES:
+        raise unknown_name("name", name, TABLES)
+    return TABLES[name]
+
+
+def _read_text(table: DataSet, data_dir: str | Path | None) -> tuple[Path, np.ndarray, np.ndarray]:
+    path = find_file(table.files[0].name, data_dir)
+    rows = np.loadtxt(path, ndmin=2)
+    x, y = rows[:, : table.target_column], rows[:, table.target_column :][:, :1]
+    return path, x, y.ravel()
+
+
+def _read_song(table: DataSet, data_dir: str | Path | None) -> tuple[Path, np.ndarray, np.ndarray]:
+    """Training rows, then test rows: from ``song.npz`` in the folder, else as published."""
+    path = find_in_folder("song.npz", data_dir)
+    if path is not None:
+        with np.load(path) as stored:
+            parts = [(stored[f"x_{part}"], stored[f"y_{part}"]) for part in ("train", "test")]
+    else:
+        from scipy.io import loadmat
+
+        paths = [find_file(file.name, data_dir) for file in table.files]
+        path, (train, test) = paths[0], map(loadmat, paths)
+        parts = [(train["trainx"], train["trainy"]), (test["testx"], test["testy"])]
+    x, y = (np.concatenate(both).astype(np.float64) for both in zip(*parts, strict=True))
+    return path, x, y.ravel()
