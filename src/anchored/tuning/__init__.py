@@ -1,0 +1,7 @@
+"""Tuning: the prior and the noise by evidence."""
+
+from anchored.tuning.evidence import MAX_ROWS as MAX_ROWS
+from anchored.tuning.evidence import Tuned as Tuned
+from anchored.tuning.evidence import Twin as Twin
+from anchored.tuning.evidence import tune_classification as tune_classification
+from anchored.tuning.evidence import tune_regression as tune_regression
