@@ -59,6 +59,7 @@ def test_the_paper_stands_beside_what_was_found(tune, stubbed, uci_folder):
         assert words in result.output
     assert str(out) in result.output.replace("\n", "")
     assert Settings.load(out).hidden == (4, 5)
+    assert Settings.load(out).single_var == 0.25
 
 
 def test_an_interrupt_keeps_what_was_found(tune, stubbed):
@@ -74,7 +75,7 @@ def test_an_interrupt_keeps_what_was_found(tune, stubbed):
     result, out = tune("diabetes")
     assert result.exit_code == 130
     assert f"stopped. {out} has the best of 1 finished trials" in result.output
-    assert Settings.load(out).single_var == 0.25
+    assert Settings.load(out).single_var is None
 
 
 def test_an_interrupt_before_the_first_trial_writes_nothing(tune, stubbed):

@@ -170,6 +170,16 @@ def test_an_interrupt_keeps_the_finished_trials(table, known_prior):
 
     result = small(table, n_trials=50, on_trial=on_trial)
     assert (list(result.trials), result.ended) == (seen, "interrupt")
+    assert result.settings.single_var is None
+
+
+def test_an_interrupt_at_the_end_keeps_all_trials(table, known_prior, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "_single_var", interrupted)
+    result = small(table)
+    assert (len(result.trials), result.ended) == (3, "interrupt")
 
 
 def test_an_interrupt_before_the_first_trial_is_passed_on(table, known_prior, monkeypatch):

@@ -105,8 +105,9 @@ def tune(
     whose exact GP has the lowest validation NLL. Schedules are then searched; the first one
     tried is the default of `AnchoredRegressor`, in the power of two nearest its batch size.
     One under which a member diverges scores infinity. The same seed repeats the search
-    exactly, unless ``max_seconds`` cuts it short. Ctrl-C ends the search and keeps its
-    finished trials.
+    exactly, unless ``max_seconds`` cuts it short. Last, the constant variance of a single
+    network is the mean squared validation error of one trained by the best schedule. Ctrl-C
+    ends the search and keeps its finished trials, without that variance.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def tune(
     prior = _tune_prior(split, network)
     study = _make_study(optuna, sampler, seed)
     study.enqueue_trial(_default_schedule(space, len(split.x)))
-    trials, ended = [], "trials"
+    trials, ended, single_var = [], "trials", None
     try:
         while len(trials) < n_trials:
             asked = study.ask()
@@ -140,17 +141,18 @@ def tune(
             if len(trials) < n_trials and time.perf_counter() - started > max_seconds:
                 ended = "seconds"
                 break
+        single_var = _single_var(split, _best(trials).settings, seed)
     except KeyboardInterrupt:
         if not trials:
             raise
         ended = "interrupt"
-    best = min(trials, key=lambda trial: trial.score)
+    best = _best(trials)
     if not math.isfinite(best.score):
         raise EnsembleError(
             f"Members diverged in all {len(trials)} trials. Search lower rates with "
             "`space=Space(learning_rate=...)`, or check the data for extreme values."
         )
-    settings = dataclasses.replace(best.settings, single_var=_single_var(split, best, seed))
+    settings = dataclasses.replace(best.settings, single_var=single_var)
     return SearchResult(settings, best.score, prior.score, tuple(trials), ended)
 
 
@@ -220,9 +222,13 @@ def _run(split: _Split, settings: Settings, n_members: int, seed: int) -> Trial:
     return Trial(settings, score, time.perf_counter() - started)
 
 
-def _single_var(split: _Split, best: Trial, seed: int) -> float | None:
+def _best(trials: list[Trial]) -> Trial:
+    return min(trials, key=lambda trial: trial.score)
+
+
+def _single_var(split: _Split, settings: Settings, seed: int) -> float | None:
     """Mean squared validation error of one regularised network; None if it diverges."""
-    dist = _predict(split, best.settings, "regularised", 1, seed)
+    dist = _predict(split, settings, "regularised", 1, seed)
     return None if dist is None else float(np.mean(np.square(dist.mean - split.valid_y)))
 
 
