@@ -41,14 +41,14 @@ class Space:
     Parameters
     ----------
     batch_size : powers of two, none above the number of rows.
-    learning_rate : drawn evenly on a logarithmic scale.
+    learning_rate : drawn evenly on a logarithmic scale; the paper's are 0.01 to 0.2.
     steps : optimiser steps, likewise; whole epochs are made of them.
     decay_rate : factor every 20 steps, drawn evenly in the logarithm of its distance from 1.
     max_rows : most rows a trial may see in all its steps: large batches get fewer steps.
     """
 
     batch_size: tuple[int, int] = (32, 8_192)
-    learning_rate: tuple[float, float] = (1e-3, 0.3)
+    learning_rate: tuple[float, float] = (1e-3, 0.2)
     steps: tuple[int, int] = (1_000, 30_000)
     decay_rate: tuple[float, float] = (0.99, 0.9995)
     max_rows: int = 30_000_000
