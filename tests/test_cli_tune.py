@@ -38,7 +38,9 @@ def stubbed(monkeypatch):
     return monkeypatch
 
 
-def test_tune_writes_the_settings_and_prints_the_search(tune):
+def test_tune_writes_the_settings_and_prints_the_search(tune, monkeypatch):
+    short = search.Space(batch_size=(64, 64), steps=(500, 1_000))
+    monkeypatch.setitem(search.tune.__kwdefaults__, "space", short)
     result, out = tune("diabetes", "--json")
     assert result.exit_code == 0, result.output
     record = json.loads(result.output)
