@@ -6,6 +6,7 @@ import typer
 
 from anchored.cli.fit import fit
 from anchored.cli.reproduce import reproduce
+from anchored.cli.tune import tune
 
 app = typer.Typer(
     help="Error bars for neural networks that you can check.",
@@ -15,6 +16,7 @@ app = typer.Typer(
 )
 app.command()(fit)
 app.command()(reproduce)
+app.command()(tune)
 
 
 def _show_version(wanted: bool) -> None:

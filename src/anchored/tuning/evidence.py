@@ -25,8 +25,8 @@ _MAX_CLASSES = 10  # classes whose evidence is averaged
 _CLASS_SPREAD = 0.7
 
 # Standardised units. The floor of the noise is what float32 training can resolve.
-_FIRST_VAR_RANGE = (1e-2, 1e4)
-_NOISE_RANGE = (1e-7, 2.0)
+FIRST_VAR_RANGE = (1e-2, 1e4)
+NOISE_RANGE = (1e-7, 2.0)
 _START = (10.0, 0.1)
 
 
@@ -86,7 +86,7 @@ def _maximise(twin, x, y, weight, theta, known: _Known) -> np.ndarray:
         )
         return -value / len(x), -np.concatenate([in_first, in_noise]) / len(x)
 
-    bounds = [np.log(_FIRST_VAR_RANGE)] + [np.log(_NOISE_RANGE)] * y.shape[1]
+    bounds = [np.log(FIRST_VAR_RANGE)] + [np.log(NOISE_RANGE)] * y.shape[1]
     if known.first_var is not None:
         bounds[0] = np.repeat(np.log(known.first_var), 2)
     if known.noise_var is not None:
@@ -120,6 +120,6 @@ def tune_classification(twin: Twin, x: np.ndarray, labels: np.ndarray, weight: n
         return 0.5 * surprise**2 - np.mean(values)
 
     found = optimize.minimize_scalar(
-        negative, bounds=np.log(_FIRST_VAR_RANGE), method="bounded", options={"xatol": 0.1}
+        negative, bounds=np.log(FIRST_VAR_RANGE), method="bounded", options={"xatol": 0.1}
     )
     return float(np.exp(found.x)) * (n_classes - 1) / n_classes

@@ -1,0 +1,13 @@
+"""Tuning: the prior and the noise by evidence, and whole settings by search."""
+
+from anchored.tuning.evidence import MAX_ROWS as MAX_ROWS
+from anchored.tuning.evidence import Tuned as Tuned
+from anchored.tuning.evidence import Twin as Twin
+from anchored.tuning.evidence import tune_classification as tune_classification
+from anchored.tuning.evidence import tune_regression as tune_regression
+from anchored.tuning.search import SAMPLERS as SAMPLERS
+from anchored.tuning.search import SearchResult as SearchResult
+from anchored.tuning.search import Space as Space
+from anchored.tuning.search import Trial as Trial
+from anchored.tuning.search import tune as tune
+from anchored.tuning.settings import Settings as Settings
