@@ -1,7 +1,9 @@
-"""Pages made from results records; knows the records' schema and no experiment."""
+"""The page of the paper's figures."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from anchored.report._markdown import duration, table
 
 _HEAD = """# Reproduction
 
@@ -35,20 +37,9 @@ def _section(record: Mapping[str, Any], pictures: str) -> str:
         "",
         *(f"- {finding}" for finding in record["findings"]),
         "",
-        f"`{command}` took {_duration(record['seconds'])}.",
+        f"`{command}` took {duration(record['seconds'])}.",
         "",
     ]
-    for table in record["tables"]:
-        lines += [f"{table['title']}:", "", *_markdown(table), ""]
+    for each in record["tables"]:
+        lines += [f"{each['title']}:", "", *table(each["header"], each["rows"]), ""]
     return "\n".join(lines)
-
-
-def _markdown(table: Mapping[str, Any]) -> list[str]:
-    rows = [table["header"], ["---"] * len(table["header"]), *table["rows"]]
-    return ["| " + " | ".join(row) + " |" for row in rows]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return "less than a second"
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
