@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from anchored.experiments.uci_published import PUBLISHED
+from anchored.experiments.uci.published import PUBLISHED
 from anchored.report import benchmark_page, load_records
 
 

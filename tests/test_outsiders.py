@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anchored import metrics
-from anchored.experiments import outsiders
+from anchored.experiments.uci import outsiders
 
 PACKAGES = {"ngboost": outsiders.ngboost, "catboost": outsiders.catboost}
 SCALE = 1e-3  # of the target: a package that is not blind to units would do badly

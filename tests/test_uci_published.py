@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from anchored.experiments.uci_published import PUBLISHED, Score
+from anchored.experiments.uci.published import PUBLISHED, Score
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 VARIANTS = (

@@ -58,6 +58,27 @@ class Predictive:
         aleatoric = np.asarray(member_var, np.float64).mean(axis=0)
         return cls(mean, epistemic, aleatoric, members, family)
 
+    def rescaled(self, scale, shift=0.0) -> "Predictive":
+        """The predictive of ``scale * y + shift``; both may differ by output."""
+        members = None if self.members is None else scale * self.members + shift
+        square = np.square(scale)
+        return dataclasses.replace(
+            self,
+            mean=scale * self.mean + shift,
+            epistemic_var=square * self.epistemic_var,
+            aleatoric_var=square * self.aleatoric_var,
+            members=members,
+        )
+
+    def one_target(self) -> "Predictive":
+        """The same with the output axis [batch, 1] taken away."""
+        parts = {
+            name: None if array is None else array[..., 0]
+            for name in ("mean", "epistemic_var", "aleatoric_var", "members")
+            for array in [getattr(self, name)]
+        }
+        return dataclasses.replace(self, **parts)
+
     @property
     def n_members(self) -> int | None:
         return None if self.members is None else len(self.members)

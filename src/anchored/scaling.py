@@ -77,7 +77,7 @@ def best_member_map(network: Network, n_members: int) -> MemberMap:
         return OneByOne()
     # Shares of equal size need one compilation only; small shares are not worth a thread.
     if jax.default_backend() == "cpu":
-        for n_threads in range(_n_cores(), 1, -1):
+        for n_threads in range(n_cores(), 1, -1):
             if n_members % n_threads == 0 and n_members // n_threads >= 4:
                 return Threaded(n_threads)
     return Vmapped()
@@ -89,7 +89,7 @@ def in_threads(function, own, shared):
     For work of many steps in one call, such as a Markov chain.
     """
     n_tasks = n_members_of(own)
-    n_threads = next(n for n in range(_n_cores(), 0, -1) if n_tasks % n == 0)
+    n_threads = next(n for n in range(n_cores(), 0, -1) if n_tasks % n == 0)
     size = n_tasks // n_threads
 
     def run(first):
@@ -104,7 +104,8 @@ def n_members_of(tree) -> int:
     return len(jax.tree.leaves(tree)[0])
 
 
-def _n_cores() -> int:
+def n_cores() -> int:
+    """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 

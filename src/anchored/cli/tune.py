@@ -41,7 +41,7 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print the search as JSON.")] = False,
 ) -> None:
     """Tune prior, noise and training on a validation split; write the settings to a file."""
-    from anchored.experiments.uci_paper import PAPER_SETTINGS
+    from anchored.experiments.uci.paper import PAPER_SETTINGS
 
     names = (*PAPER_SETTINGS, "diabetes")
     if data not in names:

@@ -111,7 +111,7 @@ def run(
         "preset": preset,
         "seed": context.seed,
         "settings": dataclasses.asdict(settings),
-        "versions": _versions(),
+        "versions": versions(),
         "seconds": sum(result["seconds"] for result in results.values()),
         "numbers": experiment.combine(settings, results),
     }
@@ -191,14 +191,14 @@ def _cell_path(store: Path, cell: Cell) -> Path:
 
 def _stamp(experiment: Experiment, settings: Any, seed: int) -> str:
     """A short code of all that the cells depend on, the library's own source included."""
-    what = [experiment.name, seed, dataclasses.asdict(settings), _versions()]
+    what = [experiment.name, seed, dataclasses.asdict(settings), versions()]
     code = hashlib.sha256(json.dumps(what, sort_keys=True).encode())
     for source in sorted(Path(__file__).parents[1].rglob("*.py")):
         code.update(source.read_bytes())
     return code.hexdigest()[:12]
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

@@ -1,0 +1,1 @@
+"""The UCI regression benchmark of the paper: its settings, methods, records and tables."""

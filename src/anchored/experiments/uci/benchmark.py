@@ -1,0 +1,173 @@
+"""Runs the UCI benchmark: data sets x methods x standard splits, resumable, with records.
+
+A record is one small JSON file for each data set and method. A split enters it as soon as it
+is done, so an interrupt loses at most the splits under way; a later run goes on from there
+unless the settings changed.
+"""
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anchored import metrics
+from anchored._errors import EnsembleError
+from anchored._files import make_folder, write_whole
+from anchored.datasets import load_uci_split
+from anchored.experiments._runner import plain, versions
+from anchored.experiments.uci.methods import METHODS, Method, Task
+from anchored.experiments.uci.paper import PAPER_SETTINGS
+from anchored.predictive import Predictive
+from anchored.scaling import n_cores
+from anchored.tuning import Settings
+
+SCHEMA = 1
+PRESETS = tuple(METHODS)
+SMOKE_SHARE = 0.02  # of the epochs, in the smoke preset
+Record = dict[str, Any]
+OnSplit = Callable[[str, float, float], None]  # words, splits done so far, splits in all
+
+
+class Job(NamedTuple):
+    """One data set by one method: the splits of one record."""
+
+    preset: str
+    dataset: str
+    method: str
+    splits: tuple[int, ...]
+    settings: Settings
+    seed: int
+
+    def path(self, folder: Path) -> Path:
+        return folder / self.preset / self.dataset / f"{self.method}.json"
+
+
+def settings_of(preset: str, dataset: str) -> Settings:
+    """The paper's row for the data set, cut short in the smoke preset."""
+    settings = PAPER_SETTINGS[dataset]
+    if preset != "smoke":
+        return settings
+    return dataclasses.replace(settings, epochs=max(1, int(settings.epochs * SMOKE_SHARE)))
+
+
+def run(
+    jobs: Sequence[Job], folder: Path, data_dir, n_side_by_side: int, on_split: OnSplit
+) -> list[Record]:
+    """Do what is not yet in ``folder``; the records of all jobs."""
+    n_all, n_done, records = sum(len(job.splits) for job in jobs), 0, []
+    for job in jobs:
+        words, before = f"{job.dataset} {job.method}", n_done
+        on_split(words, n_done, n_all)
+        record = start_or_resume(job, folder)
+        missing = [split for split in job.splits if str(split) not in record["splits"]]
+        n_done += len(job.splits) - len(missing)
+        for split, scores in _scored(job, missing, data_dir, n_side_by_side):
+            record["splits"][str(split)] = plain(scores)
+            _write(record, job.path(folder))
+            n_done += 1
+            on_split(words, n_done, n_all)
+        assert n_done == before + len(job.splits)
+        records.append(record)
+    return records
+
+
+def start_or_resume(job: Job, folder: Path) -> Record:
+    """The job's record with the splits done so far; empty if there is none or it is outdated."""
+    fresh = {
+        "schema": SCHEMA,
+        "preset": job.preset,
+        "dataset": job.dataset,
+        "method": job.method,
+        "seed": job.seed,
+        "settings": plain(dataclasses.asdict(job.settings)),
+        "versions": versions(),
+        "cores": n_cores(),
+        "splits": {},
+    }
+    try:
+        found = json.loads(job.path(folder).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return fresh
+    same = all(found.get(key) == fresh[key] for key in fresh if key not in ("versions", "cores", "splits"))
+    return fresh | {"splits": found["splits"]} if same else fresh
+
+
+def _scored(
+    job: Job, splits: Sequence[int], data_dir, n_side_by_side: int
+) -> Iterator[tuple[int, dict]]:
+    """Scores of each split, as it is done."""
+    method = METHODS[job.preset][job.method]
+    n_workers = min(n_side_by_side, len(splits)) if method.side_by_side else 1
+    if not splits:
+        return
+
+    def one(split: int) -> dict:
+        return _score(method, job, split, data_dir, n_workers)
+
+    # The first split alone: the others then find its programs compiled.
+    yield splits[0], _score(method, job, splits[0], data_dir, 1)
+    with ThreadPoolExecutor(n_workers) as pool:
+        waiting: dict[Future, int] = {pool.submit(one, split): split for split in splits[1:]}
+        try:
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield waiting.pop(future), future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _score(method: Method, job: Job, split: int, data_dir, n_side_by_side: int) -> dict:
+    rows = load_uci_split(job.dataset, split, data_dir)
+    task = Task(job.dataset, split, rows.x_train, rows.y_train, rows.x_test, job.seed)
+    started = time.perf_counter()
+    try:
+        dist = method.fit(task, job.settings)
+    except EnsembleError:
+        return {"failed": "diverged"}
+    # Its share of the clock: fits that ran side by side count once together.
+    seconds = (time.perf_counter() - started) / n_side_by_side
+    return scores(dist, rows.y_test) | {"seconds": seconds}
+
+
+def scores(dist: Predictive, y: np.ndarray) -> dict[str, float | None]:
+    """Every score of one split, by the predictive's own family where there is a choice."""
+    gaussian = dataclasses.replace(dist, family="gaussian")
+    student = dataclasses.replace(dist, family="student-t")
+    has_spread = dist.n_members is not None and dist.n_members > 1
+    return {
+        "rmse": metrics.rmse(dist, y),
+        "nll": metrics.nll(gaussian, y),
+        "nll_student_t": metrics.nll(student, y) if has_spread else None,
+        "crps": metrics.crps(dist, y),
+        "coverage_90": metrics.coverage(dist, y, 0.9),
+        "calibration_error": metrics.calibration_error(dist, y),
+    }
+
+
+def _write(record: Record, path: Path) -> None:
+    """One line for each split: small, and a change of one split is one line."""
+    rest = {key: value for key, value in record.items() if key != "splits"}
+    head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in rest.items()]
+    numbers = sorted(record["splits"].items(), key=lambda item: int(item[0]))
+    lines = [f'"{split}": {json.dumps(scores, allow_nan=False)}' for split, scores in numbers]
+    text = "{\n" + ",\n".join(head) + ',\n"splits": {\n' + ",\n".join(lines) + "\n}}\n"
+    make_folder(path.parent)
+    write_whole(path, text.encode())
+
+
+def summary(record: Record, score: str) -> tuple[float, float, int]:
+    """Mean, standard error and number of splits of one score (nan where there is none)."""
+    values = [split.get(score) for split in record["splits"].values()]
+    found = np.array([value for value in values if value is not None], float)
+    if not len(found):
+        return math.nan, math.nan, 0
+    error = found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
+    return float(found.mean()), float(error), len(found)
