@@ -105,7 +105,7 @@ def test_loss_is_the_negative_log_posterior_over_n(line_data):
     loss = MemberLoss(network, None)
     batch = Batch(x, y, jnp.ones(n), jnp.arange(n), 1 / n)
     ours = [
-        loss(p, _Own(prior.mean, None), _Extra(prior.scale, likelihood, 1 / n), batch)
+        loss(p, _Own(prior.mean, None, None), _Extra(prior.scale, likelihood, 1 / n, None), batch)
         for p in (one, two)
     ]
     np.testing.assert_allclose(ours[0] - ours[1], posterior(one) - posterior(two), rtol=1e-4)

@@ -71,15 +71,18 @@ class Ensemble:
         """Members that diverged twice and are not part of the ensemble."""
         return tuple(sorted(set(range(len(self.info.status))) - set(self.member_ids)))
 
-    def member(self, index: int) -> "Ensemble":
-        """The ensemble of one kept member alone."""
-        index = range(self.n_members)[index]
+    def take(self, index: np.ndarray) -> "Ensemble":
+        """The ensemble of some kept members alone."""
         return dataclasses.replace(
             self,
-            params=take_members(self.params, slice(index, index + 1)),
-            centres=take_members(self.centres, slice(index, index + 1)),
-            member_ids=(self.member_ids[index],),
+            params=take_members(self.params, index),
+            centres=take_members(self.centres, index),
+            member_ids=tuple(self.member_ids[i] for i in index),
         )
+
+    def member(self, index: int) -> "Ensemble":
+        """The ensemble of one kept member alone."""
+        return self.take(np.array([range(self.n_members)[index]]))
 
     def predict(self, x) -> Predictive:
         """Pooled predictive at ``x`` [batch, ...], in the units the ensemble was trained in."""
@@ -105,6 +108,17 @@ def member_moments(network: Network, likelihood: Likelihood, params: Params, x):
     return mean, var
 
 
+class Folds(NamedTuple):
+    """Rows held out from some members: member j does not see the rows of fold ``of_member[j]``.
+
+    Its objective is then the negative log posterior given the other rows. A fold that no row
+    has (-1, say) makes a member that sees all of them.
+    """
+
+    of_row: np.ndarray  # [row] of whole numbers
+    of_member: np.ndarray  # [member]
+
+
 def fit_ensemble(
     key: Array,
     network: Network,
@@ -116,6 +130,7 @@ def fit_ensemble(
     n_members: int = 10,
     schedule: Schedule | None = None,
     start: Params | None = None,
+    folds: Folds | None = None,
     member_map: MemberMap | None = None,
     on_check: OnCheck | None = None,
 ) -> Ensemble:
@@ -134,6 +149,7 @@ def fit_ensemble(
     method : a row of `METHODS`.
     schedule : how long and how fast to train.
     start : initial parameters [member, ...] in place of draws of ``network.init``.
+    folds : rows that some members are not to see, for predictions out of sample.
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
     """
@@ -144,7 +160,7 @@ def fit_ensemble(
     key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
     centres, drawn = _draw(network, row.anchors, n_members, key_anchor, key_init, prior, data.x[:1])
     start = drawn if start is None else start
-    own = _Own(centres, None)
+    own = _Own(centres, None, None if folds is None else jnp.asarray(folds.of_member))
     if row.target_noise:
         own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
     fit = partial(
@@ -155,6 +171,7 @@ def fit_ensemble(
         likelihood,
         data,
         penalty=float(row.penalised) / data.total_weight,
+        folds=folds,
         member_map=member_map,
     )
     params, info = fit(start, own, schedule, on_check=on_check)
@@ -178,6 +195,7 @@ class _Own(NamedTuple):
 
     centre: Params
     noise: Array | None  # added to the targets, [row, target]
+    fold: Array | None  # rows of this fold count for nothing
 
 
 class _Extra(NamedTuple):
@@ -186,6 +204,7 @@ class _Extra(NamedTuple):
     scale: Params
     likelihood: Likelihood
     penalty: float
+    folds: Array | None  # [row]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,8 +219,11 @@ class MemberLoss:
         network_params = params if self.raveller is None else self.raveller.unravel(params)
         outputs = self.network.apply(network_params, batch.x)
         log_prob = from_pytree(extra.likelihood).log_prob(outputs, y)
+        weight = batch.weight
+        if own.fold is not None:
+            weight = weight * (extra.folds[batch.rows] != own.fold)
         pull = 0.5 * extra.penalty * squared_distance(params, own.centre, extra.scale)
-        return pull - batch.scale * jnp.sum(batch.weight * log_prob)
+        return pull - batch.scale * jnp.sum(weight * log_prob)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,10 +239,22 @@ class _Moments:
 
 
 def _train_members(
-    seed, network, prior, likelihood, data, start, own, schedule, penalty, member_map, on_check=None
+    seed,
+    network,
+    prior,
+    likelihood,
+    data,
+    start,
+    own,
+    schedule,
+    penalty,
+    folds,
+    member_map,
+    on_check=None,
 ):
     """Train the members whose initial parameters and own parts are given."""
-    extra = _Extra(prior.scale, as_pytree(likelihood), penalty)
+    of_row = None if folds is None else _padded_folds(folds, data)
+    extra = _Extra(prior.scale, as_pytree(likelihood), penalty, of_row)
     if schedule.optimiser is not None:  # it may treat leaves differently: keep them apart
         loss = MemberLoss(network, None)
         return train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
@@ -316,6 +350,12 @@ def _ravel(raveller: Raveller, start: Params, centre: Params, scale: Params):
 @partial(jax.jit, static_argnums=0)
 def _unravel(raveller: Raveller, params: Array) -> Params:
     return jax.vmap(raveller.unravel)(params)
+
+
+def _padded_folds(folds: Folds, data: Data) -> Array:
+    of_row = np.zeros(len(data.weight), np.int32)
+    of_row[: data.n_rows] = folds.of_row
+    return jnp.asarray(of_row)
 
 
 def _target_noise(key: Array, likelihood: Likelihood, data: Data, n_members: int) -> Array:

@@ -5,9 +5,10 @@ For members j = 1..M with means m_j and variances v_j of the target,
     mean = average m_j,  epistemic = sum (m_j - mean)^2 / (M - 1),  aleatoric = average v_j
 
 (paper, algorithm 1). With few members the epistemic variance is itself a noisy estimate;
-``student-t`` accounts for it: scale^2 = (1 + 1/M) epistemic + aleatoric, with degrees of
-freedom by Welch-Satterthwaite, M - 1 where all variance is epistemic and infinite where
-all is noise. Class probabilities are one-hot targets, so the same three lines hold.
+``student-t`` accounts for it: scale^2 = epistemic + var(m_j) / M + aleatoric, with degrees of
+freedom by Welch-Satterthwaite, M - 1 where all variance is epistemic and those of the noise
+(infinite if it is normal) where all is noise. Class probabilities are one-hot targets, so the
+same three lines hold.
 """
 
 import dataclasses
@@ -35,6 +36,7 @@ class Predictive:
         would remove, and the variance of the noise, in squared units of the target.
     members : array [member, ...] of each member's mean, or None for an exact method.
     family : gaussian, student-t, categorical, bernoulli or poisson.
+    noise_dof : degrees of freedom of the noise, above 2; only ``student-t`` looks at it.
     """
 
     mean: np.ndarray
@@ -42,6 +44,7 @@ class Predictive:
     aleatoric_var: np.ndarray
     members: np.ndarray | None = None
     family: str = "gaussian"
+    noise_dof: float | np.ndarray = np.inf
 
     def __post_init__(self):
         if self.family not in FAMILIES:
@@ -77,6 +80,8 @@ class Predictive:
             for name in ("mean", "epistemic_var", "aleatoric_var", "members")
             for array in [getattr(self, name)]
         }
+        if np.ndim(self.noise_dof):
+            parts["noise_dof"] = np.asarray(self.noise_dof)[..., 0]
         return dataclasses.replace(self, **parts)
 
     @property
@@ -111,14 +116,15 @@ class Predictive:
                 f"Quantiles, intervals and the CRPS need a continuous predictive; this one is "
                 f"{self.family!r}. Use `probabilities` or `mean` and `std` instead."
             )
-        n = self.n_members
-        if self.family == "gaussian" or n is None or n < 2:
+        if self.family == "gaussian":
             return self.mean, self.std, np.full_like(self.mean, _MAX_DOF)
-        spread = (1 + 1 / n) * self.epistemic_var
-        total = spread + self.aleatoric_var
+        n, spread, spread_dof = self.n_members, self.epistemic_var, np.inf
+        if n is not None and n > 1:  # a mean of n members is off by a share of their variance
+            spread, spread_dof = spread + self.members.var(axis=0, ddof=1) / n, n - 1
+        total = spread + self.aleatoric_var * (1 - 2 / self.noise_dof)  # squares of scales
         share = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
-        dof = (n - 1) / np.maximum(share**2, (n - 1) / _MAX_DOF)
-        return self.mean, np.sqrt(total), dof
+        in_dof = share**2 / spread_dof + (1 - share) ** 2 / self.noise_dof
+        return self.mean, np.sqrt(total), 1 / np.maximum(in_dof, 1 / _MAX_DOF)
 
     def quantiles(self, levels) -> np.ndarray:
         """Quantiles [level, batch, ...] of each marginal; ``levels`` lie in (0, 1)."""

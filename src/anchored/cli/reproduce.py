@@ -1,4 +1,4 @@
-"""``anchored reproduce``: rebuild figures of the paper, and the page about them."""
+"""``anchored reproduce``: rebuild figures and tables of the paper, and the page about them."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from anchored._errors import MissingDataError
+from anchored.cli import _table
 from anchored.cli._common import REFUSED, fail, make_folder, write
 
 
@@ -14,7 +15,9 @@ def reproduce(
     name: Annotated[
         str | None, typer.Argument(help="What to rebuild: a name of --list, or all.")
     ] = None,
-    preset: Annotated[str, typer.Option(help="smoke (seconds) or paper (its settings).")] = "paper",
+    preset: Annotated[
+        str, typer.Option(help="smoke (seconds), paper (its settings); of table-uci also defaults.")
+    ] = "paper",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
         Path("results/reproduce")
@@ -32,13 +35,37 @@ def reproduce(
     listed: Annotated[
         bool, typer.Option("--list", help="List what can be rebuilt and what it takes.")
     ] = False,
+    datasets: Annotated[
+        str | None, typer.Option(help="table-uci: data sets, e.g. boston,yacht; else all.")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="table-uci: methods, e.g. anchored-5x50,relu-gp; else all of ours."),
+    ] = None,
+    splits: Annotated[
+        int | None, typer.Option(min=1, max=20, help="table-uci: the first so many splits.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="table-uci: splits at a time; else one for each core.")
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(help="table-uci: file (or folder of files) of `anchored tune` to use."),
+    ] = None,
 ) -> None:
-    """Rebuild a figure of the paper: a record of its numbers and a picture."""
+    """Rebuild a figure of the paper (a record of its numbers and a picture) or its table."""
     from anchored import experiments
 
     if listed:
         _print_experiments()
         return
+    if name == _table.NAME:
+        if redraw or page is not None:
+            fail(f"--redraw and --page are for figures; {name} prints its scores.")
+        _table.run_table(preset, seed, out, data_dir, datasets, methods, splits, jobs, settings)
+        return
+    if any(option is not None for option in (datasets, methods, splits, jobs, settings)):
+        fail(f"--datasets, --methods, --splits, --jobs and --settings are for {_table.NAME}.")
     if preset not in experiments.PRESETS:
         fail(f"--preset must be one of {', '.join(experiments.PRESETS)}; got {preset!r}.")
     if page is not None:
@@ -163,4 +190,12 @@ def _print_experiments() -> None:
         e = experiments.get(name)
         times = [f"{e.seconds[preset]:,.0f} s" for preset in experiments.PRESETS]
         table.add_row(name, e.figure, e.title, *times, ", ".join(e.needs))
+    table.add_row(
+        _table.NAME,
+        "tables 1, 4, 5, 6",
+        "UCI regression: every method on every split",
+        "30 s",
+        "hours",
+        "the UCI tables",
+    )
     Console().print(table)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anchored import tuning
-from anchored._errors import DroppedMemberWarning, EnsembleError, Status
+from anchored._errors import DroppedMemberWarning, EnsembleError, Status, bad_value
 from anchored._progress import progress_bar
 from anchored._typing import Likelihood, Network
 from anchored._validation import (
@@ -25,7 +25,7 @@ from anchored._validation import (
     whole,
 )
 from anchored.data import Data, Standardiser
-from anchored.ensembles import METHODS, Ensemble, fit_ensemble, model_shapes
+from anchored.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
 from anchored.networks import MLP
 from anchored.predictive import Predictive
 from anchored.priors import Prior
@@ -35,9 +35,11 @@ from anchored.training import DECAY_EVERY, Schedule
 _STEPS = 30_000
 _BATCH_SIZES = (64, 1_024)
 _ROWS_PER_BATCH_ROW = 100
-_LEARNING_RATE = 0.03
+_LEARNING_RATES = (0.03, 0.01)  # of one hidden layer, and of more
 _FINAL_RATE = 0.01
 _TOLERANCE = 1e-4
+_WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
+_MANY_ROWS = 5_000  # from here on a second hidden layer pays
 
 
 class AnchoredEstimator(BaseEstimator):
@@ -57,13 +59,13 @@ class AnchoredEstimator(BaseEstimator):
     verbose: int
     ensemble_: Ensemble
     x_standardiser_: Standardiser
-    # Pools the members' moments [member, row, output] in the units of the target.
-    _to_target_units: Callable[[np.ndarray, np.ndarray], Predictive]
+    # Pools members' moments [member, row, output] at inputs x in the units of the target.
+    _to_target_units: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictive]
 
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
         """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""
         # Settings first: a typing error shall not cost the time of tuning.
-        self._make_network(1)
+        self._make_network(1, n_rows=1)
         self._given_first_var()
         self._schedule(1)
         whole("n_members", self.n_members)
@@ -92,16 +94,24 @@ class AnchoredEstimator(BaseEstimator):
             return check_tokens(self.network, x)
         return check_range(self.x_standardiser_.forward(x))
 
-    def _make_network(self, n_outputs: int) -> Network:
+    def _make_network(self, n_outputs: int, n_rows: int) -> Network:
         if self.network is not None:
             check_network(self.network)
             return self.network
+        return MLP(self._widths(n_rows), n_outputs, self.activation)
+
+    def _widths(self, n_rows: int) -> tuple[int, ...]:
+        """Hidden layers: as given, or by the number of rows."""
+        if isinstance(self.hidden, str):
+            if self.hidden != "auto":
+                raise bad_value("hidden", self.hidden, '"auto", a width or several')
+            return _WIDTHS if n_rows < _MANY_ROWS else _MANY_WIDTHS
         widths = np.atleast_1d(np.asarray(self.hidden, dtype=object)).tolist()
-        return MLP(tuple(whole("hidden", w) for w in widths), n_outputs, self.activation)
+        return tuple(whole("hidden", w) for w in widths)
 
     def _twin(self, x: np.ndarray) -> tuning.Twin:
         """Kernel whose evidence tunes; networks that have none borrow one ReLU layer's."""
-        network = self._make_network(1)
+        network = self._make_network(1, len(x))
         if isinstance(network, MLP):
             return tuning.Twin(x.shape[1], network.hidden, network.activation)
         return tuning.Twin(x.shape[1], (1,), "relu")
@@ -129,17 +139,30 @@ class AnchoredEstimator(BaseEstimator):
         epochs = -(-_STEPS // steps_per_epoch) if epochs == "auto" else whole("epochs", epochs)
         if decay == "auto":
             decay = _FINAL_RATE ** (DECAY_EVERY / max(DECAY_EVERY, epochs * steps_per_epoch))
-        rate = _LEARNING_RATE if self.learning_rate == "auto" else self.learning_rate
+        rate = self.learning_rate
+        if rate == "auto":
+            deep = self.network is None and len(self._widths(n_rows)) > 1
+            rate = _LEARNING_RATES[deep]
         tolerance = _TOLERANCE if self.epochs == "auto" else 0.0
         rate, decay = positive("learning_rate", rate), positive("decay_rate", decay)
         return Schedule(epochs, batch_size, rate, decay, tolerance)
 
     def _train(
-        self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var
+        self, key, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var
     ) -> tuple[Ensemble, Prior]:
         """Train on standardised rows, and turn what went wrong into warnings."""
+        ensemble, prior = self._fit_ensemble(
+            key, x, y, weight, likelihood, n_outputs, first_var, type(self).__name__
+        )
+        _report_failures(ensemble, self._schedule(len(x)).epochs)
+        return ensemble, prior
+
+    def _fit_ensemble(
+        self, key, x, y, weight, likelihood, n_outputs, first_var, title, folds: Folds | None = None
+    ) -> tuple[Ensemble, Prior]:
+        """Train the members, or those of ``folds``, and show it under ``title``."""
         data = Data.make(x, y, weight)
-        network = self._make_network(n_outputs)
+        network = self._make_network(n_outputs, len(x))
         prior = self.prior
         if not isinstance(prior, Prior):
             prior = Prior.for_network(network, data.x[:1], first_var)
@@ -149,26 +172,26 @@ class AnchoredEstimator(BaseEstimator):
                 f"`network` must have {n_outputs} outputs for this `y` and `method`; it has "
                 f"{outputs.shape[-1]}."
             )
-        schedule = self._schedule(data.n_rows)
-        with progress_bar(self.verbose, type(self).__name__) as on_check:
+        n_members = self.n_members if folds is None else len(folds.of_member)
+        with progress_bar(self.verbose, title) as on_check:
             ensemble = fit_ensemble(
-                _key(self.random_state),
+                key,
                 network,
                 prior,
                 likelihood,
                 data,
                 method=self.method,
-                n_members=whole("n_members", self.n_members),
-                schedule=schedule,
+                n_members=whole("n_members", n_members),
+                schedule=self._schedule(data.n_rows),
+                folds=folds,
                 on_check=on_check,
             )
-        _report_failures(ensemble, schedule.epochs)
         return ensemble, prior
 
     def predict_dist(self, X) -> Predictive:
         """The whole predictive distribution of each row, in the target's units."""
         x = self._checked_inputs(X)
-        return self._to_target_units(*self.ensemble_.moments(x))
+        return self._to_target_units(x, *self.ensemble_.moments(x))
 
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.
@@ -188,12 +211,13 @@ class AnchoredEstimator(BaseEstimator):
         fitted = copy.copy(self)  # a later fit of this estimator does not change the function
 
         def function(X):
-            return fitted._to_target_units(*member.moments(fitted._checked_inputs(X))).mean
+            x = fitted._checked_inputs(X)
+            return fitted._to_target_units(x, *member.moments(x)).mean
 
         return function
 
 
-def _key(random_state) -> jax.Array:
+def random_key(random_state) -> jax.Array:
     """The one place where a ``random_state`` becomes a key."""
     return jax.random.key(check_random_state(random_state).randint(2**31 - 1))
 

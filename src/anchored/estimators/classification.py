@@ -9,7 +9,7 @@ from anchored._errors import unknown_name
 from anchored._validation import check_range
 from anchored.data import merge_rows
 from anchored.ensembles import METHODS
-from anchored.estimators._base import AnchoredEstimator
+from anchored.estimators._base import AnchoredEstimator, random_key
 from anchored.likelihoods import Categorical
 from anchored.predictive import Predictive
 
@@ -97,7 +97,9 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         first_var = self._given_first_var() or 1.0
         if self._needs_first_var():
             first_var = tuning.tune_classification(self._twin(x), x, labels[:, 0], weight)
-        ensemble, prior = self._train(x, labels, weight, Categorical(), len(classes), first_var)
+        ensemble, prior = self._train(
+            random_key(self.random_state), x, labels, weight, Categorical(), len(classes), first_var
+        )
         # Only now, so that a fit that fails leaves an earlier one as it was.
         self.ensemble_, self.prior_ = ensemble, prior
         self.x_standardiser_, self.classes_ = x_standardiser, classes
@@ -112,7 +114,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         """Class probabilities [row, class], averaged over the members."""
         return self.predict_dist(X).probabilities
 
-    def _to_target_units(self, mean: np.ndarray, var: np.ndarray) -> Predictive:
+    def _to_target_units(self, x: np.ndarray, mean: np.ndarray, var: np.ndarray) -> Predictive:
         """Pool members' probabilities; float32 sums are made exactly one."""
         mean = np.asarray(mean, np.float64)
         mean /= mean.sum(axis=-1, keepdims=True)

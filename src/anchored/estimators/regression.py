@@ -2,22 +2,30 @@
 
 import warnings
 
+import jax
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from anchored import gp, tuning
 from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
+from anchored.calibration import Calibration
 from anchored.data import Standardiser, merge_rows
-from anchored.ensembles import METHODS, Ensemble
-from anchored.estimators._base import AnchoredEstimator
+from anchored.ensembles import METHODS, Ensemble, Folds
+from anchored.estimators._base import AnchoredEstimator, random_key
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
+from anchored.noise import NoiseModel, learn_noise
 from anchored.predictive import CONTINUOUS, Predictive
 
 GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
-_RESIDUAL_ROWS = 20_000  # training rows the noise is checked against after training
+_RESIDUAL_ROWS = 20_000  # training rows the noise is averaged or checked on after training
+_LEAST_HELD_OUT = 30  # rows below which none are held out to learn the noise
+_N_FOLDS, _FOLD_MEMBERS = 5, 4
+_MANY_ROWS = 5_000  # from here on one fold is enough ...
+_MANY_MEMBERS = 8  # ... for so many members
+_MOST_HELD_OUT = 10_000
 
 
 class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
@@ -67,7 +75,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
     def __init__(
         self,
-        hidden=(50,),
+        hidden="auto",
         activation="relu",
         n_members=10,
         method="anchored",
@@ -119,17 +127,27 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         x, y = check_range(x_standardiser.forward(x)), y_standardiser.forward(y)
         given = self._given_noise_var(y_standardiser)
         first_var, noise_var = self._tune(x, y, weight, given)
+        likelihood_noise = noise_var
         likelihood = HeteroskedasticGaussian() if noise_var is None else Gaussian(noise_var)
         n_outputs = y.shape[1] * (2 if noise_var is None else 1)
-        ensemble, prior = self._train(x, y, weight, likelihood, n_outputs, first_var)
+        model = (x, y, weight, likelihood, n_outputs, first_var)
+        key = random_key(self.random_state)
+        ensemble, prior = self._train(key, *model)
+        noise = None
+        if noise_var is not None and given is None:
+            noise = self._learn_noise(key, model)
+            noise_var = (
+                _average_noise(noise, x, weight)
+                if noise
+                else np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
+            )
         # Only now, so that a fit that fails leaves an earlier one as it was.
         self.ensemble_, self.prior_ = ensemble, prior
         self.x_standardiser_, self.y_standardiser_ = x_standardiser, y_standardiser
         self._one_target = one_target
-        self._training_noise_var = noise_var
+        self._noise = noise
+        self._training_noise_var = likelihood_noise
         self._train_rows = (x, y, weight) if len(x) <= GP_MAX_ROWS else None
-        if noise_var is not None and given is None:
-            noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
         self.noise_var_ = None if noise_var is None else noise_var * y_standardiser.scale**2
         return self
 
@@ -144,6 +162,22 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                 first_var = tuned.first_var
             given = tuned.noise_var
         return first_var or 1.0, None if learned else given
+
+    def _learn_noise(self, key, model) -> list[NoiseModel] | None:
+        """A noise model for each output, from rows held out; None if there are too few."""
+        x, y, weight = model[:3]
+        if self.n_members < 2 or len(x) < _LEAST_HELD_OUT:
+            return None
+        folds = _held_out(len(x))
+        key_fit, *keys = jax.random.split(jax.random.fold_in(key, 1), 1 + y.shape[1])
+        ensemble, _ = self._fit_ensemble(key_fit, *model, "held-out rows", folds)
+        if ensemble.dropped:  # rather no answer than a poor one
+            return None
+        held, means = _held_out_means(ensemble, x, folds)
+        return [
+            learn_noise(keys[i], x[held], means[..., i], y[held, i], weight[held])
+            for i in range(y.shape[1])
+        ]
 
     def _given_noise_var(self, y_standardiser: Standardiser) -> np.ndarray | None:
         """The noise in standardised units if it was given."""
@@ -179,17 +213,20 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         """Quantiles [row, level], or [row, output, level], of the predictive distribution."""
         return np.moveaxis(self.predict_dist(X).quantiles(levels), 0, -1)
 
-    def _to_target_units(self, mean: np.ndarray, var: np.ndarray) -> Predictive:
-        """Pool members' standardised moments [member, row, output]."""
+    def _to_target_units(self, x: np.ndarray, mean: np.ndarray, var: np.ndarray) -> Predictive:
+        """Pool members' standardised moments [member, row, output] at inputs ``x``."""
         scaler = self.y_standardiser_
-        mean = np.asarray(mean, np.float64) * scaler.scale + scaler.mean
-        if self.noise_var_ is None:
-            var = np.asarray(var, np.float64) * scaler.scale**2
-        else:
-            var = np.broadcast_to(self.noise_var_, mean.shape)
-        if self._one_target:
-            mean, var = mean[..., 0], var[..., 0]
-        return Predictive.from_members(mean, var, self.predictive)
+        if self._noise is not None:
+            var = np.stack([noise.at(x) for noise in self._noise], axis=-1)
+        elif self.noise_var_ is not None:
+            var = self.noise_var_ / scaler.scale**2
+        dist = Predictive.from_members(mean, np.broadcast_to(var, mean.shape), self.predictive)
+        if self._noise is not None and dist.n_members != 1:
+            columns = [noise.calibration for noise in self._noise]
+            factor, dof = np.transpose([(c.factor, c.noise_dof) for c in columns])
+            dist = Calibration(factor, np.nan, dof).applied(dist)
+        dist = dist.rescaled(scaler.scale, scaler.mean)
+        return dist.one_target() if self._one_target else dist
 
     def compare_to_gp(self, X) -> GPComparison:
         """How far the ensemble is from its own exact limit, the infinitely wide network.
@@ -231,6 +268,35 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
             "double precision; give it in other units."
         )
     return standardiser
+
+
+def _held_out(n_rows: int) -> Folds:
+    """Every row once, in folds; or a fifth of many rows. Rows come in random order."""
+    if n_rows < _MANY_ROWS:
+        of_row = np.arange(n_rows) % _N_FOLDS
+        return Folds(of_row, np.repeat(np.arange(_N_FOLDS), _FOLD_MEMBERS))
+    of_row = np.full(n_rows, -1)
+    of_row[: min(n_rows // _N_FOLDS, _MOST_HELD_OUT)] = 0
+    return Folds(of_row, np.zeros(_MANY_MEMBERS, int))
+
+
+def _held_out_means(ensemble: Ensemble, x, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the rows held out, and what members that did not see them say of them."""
+    parts = []
+    for fold in np.unique(folds.of_member):
+        rows, members = (
+            np.flatnonzero(folds.of_row == fold),
+            np.flatnonzero(folds.of_member == fold),
+        )
+        parts.append((rows, ensemble.take(members).moments(x[rows])[0]))
+    rows, means = zip(*parts, strict=True)
+    return np.concatenate(rows), np.concatenate(means, axis=1).astype(np.float64)
+
+
+def _average_noise(noise: list[NoiseModel], x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Variance of the noise [out] averaged over training rows, standardised."""
+    x, weight = x[:_RESIDUAL_ROWS], weight[:_RESIDUAL_ROWS]
+    return np.array([np.average(model.at(x), weights=weight) for model in noise])
 
 
 def _unexplained(ensemble: Ensemble, x, y, weight) -> np.ndarray:

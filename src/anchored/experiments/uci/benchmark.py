@@ -94,7 +94,9 @@ def start_or_resume(job: Job, folder: Path) -> Record:
         found = json.loads(job.path(folder).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return fresh
-    same = all(found.get(key) == fresh[key] for key in fresh if key not in ("versions", "cores", "splits"))
+    same = all(
+        found.get(key) == fresh[key] for key in fresh if key not in ("versions", "cores", "splits")
+    )
     return fresh | {"splits": found["splits"]} if same else fresh
 
 

@@ -1,0 +1,133 @@
+"""``anchored reproduce table-uci``: run the UCI benchmark and print its scores."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from anchored._errors import MissingDataError, unknown_name
+from anchored.cli._common import fail, make_folder
+
+NAME = "table-uci"
+SMOKE = ("boston", "yacht")  # data sets of the smoke preset
+_SCORES = {
+    "rmse": "RMSE",
+    "nll": "NLL, Gaussian",
+    "nll_student_t": "NLL, Student-t",
+    "crps": "CRPS",
+    "coverage_90": "90 % covers",
+    "calibration_error": "calib. error",
+    "seconds": "s a split",
+}
+
+
+def run_table(
+    preset: str,
+    seed: int,
+    out: Path,
+    data_dir: Path | None,
+    datasets: str | None,
+    methods: str | None,
+    splits: int | None,
+    jobs: int | None,
+    settings: Path | None,
+) -> None:
+    """Everything behind the command; lists come as text, parted by commas."""
+    from anchored.datasets.registry import TABLES
+    from anchored.experiments.uci import benchmark
+    from anchored.experiments.uci.methods import METHODS, OUTSIDERS
+    from anchored.scaling import n_cores
+
+    if preset not in benchmark.PRESETS:
+        fail(f"--preset must be one of {', '.join(benchmark.PRESETS)} for {NAME}; got {preset!r}.")
+    if settings is not None and preset != "paper":
+        fail("--settings takes the place of the paper's hyperparameters: use --preset paper.")
+    smoke = preset == "smoke"
+    # Outsiders need packages of their own: they run when asked for.
+    chosen_methods = _chosen(
+        "--methods", methods, METHODS[preset], [m for m in METHODS[preset] if m not in OUTSIDERS]
+    )
+    chosen_data = _chosen("--datasets", datasets, TABLES, SMOKE if smoke else list(TABLES))
+    n_splits = splits or (1 if smoke else max(table.n_splits for table in TABLES.values()))
+    folder = out / NAME
+    make_folder(folder)
+    plan = [
+        benchmark.Job(
+            "tuned" if settings else preset,
+            name,
+            method,
+            tuple(range(min(n_splits, TABLES[name].n_splits))),
+            _settings_file(settings, name) if settings else benchmark.settings_of(preset, name),
+            seed,
+        )
+        for name in chosen_data
+        for method in chosen_methods
+    ]
+    records = _run(plan, folder, data_dir, jobs or n_cores())
+    _print_scores(records)
+    typer.echo(f"Records: {folder / plan[0].preset}")
+
+
+def _chosen(option: str, text: str | None, known, otherwise) -> list[str]:
+    """Names of a list like ``boston,yacht``, each checked."""
+    if text is None:
+        return list(otherwise)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            fail(str(unknown_name(option, name, known)).replace("`", ""))
+    if not names:
+        fail(f"{option} must name at least one of {', '.join(known)}.")
+    return list(dict.fromkeys(names))
+
+
+def _settings_file(path: Path, name: str):
+    from anchored.tuning import Settings
+
+    file = path / f"{name}.json" if path.is_dir() else path
+    try:
+        return Settings.load(file)
+    except OSError as error:
+        fail(f"--settings: cannot read {file}: {error.strerror}. Make it with `anchored tune`.")
+    except ValueError as error:
+        fail(f"--settings: {error}")
+
+
+def _run(plan, folder: Path, data_dir: Path | None, jobs: int) -> list[dict[str, Any]]:
+    from anchored._progress import cell_bar
+    from anchored.experiments.uci import benchmark
+
+    try:
+        with cell_bar(NAME) as on_split:
+            return benchmark.run(plan, folder, data_dir, jobs, on_split)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"anchored: stopped. Finished splits are kept in {folder}; the same command goes on "
+            "from there. Splits under way may take some seconds to end.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    except (MissingDataError, ModuleNotFoundError, ValueError) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot write to {folder}: {error.strerror}.")
+
+
+def _print_scores(records: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from anchored.experiments.uci.benchmark import summary
+
+    table = Table("data", "method", *_SCORES.values(), "splits")
+    for record in records:
+        cells = [_cell(*summary(record, score)[:2]) for score in _SCORES]
+        table.add_row(record["dataset"], record["method"], *cells, str(len(record["splits"])))
+    Console().print(table)
+
+
+def _cell(mean: float, error: float) -> str:
+    if mean != mean:
+        return "-"
+    text = f"{mean:.3g}" if abs(mean) < 0.01 else f"{mean:.3f}"
+    return text if error != error else f"{text} ± {error:.2g}"

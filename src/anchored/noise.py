@@ -1,0 +1,140 @@
+"""How much noise there is, and where, learned from rows held out of the training.
+
+The noise at x is a level times a shape, exp g(x). Small anchored networks learn g from the
+residuals of held-out rows, with the members' spread taken into account; whether they help is
+decided on rows that they have not seen either. Level, tails and the factor on the spread are
+then fitted to all held-out rows (`calibration`).
+"""
+
+import dataclasses
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored._typing import Array, Number
+from anchored.calibration import Calibration, calibrate
+from anchored.data import Data
+from anchored.ensembles import Ensemble, Folds, fit_ensemble
+from anchored.networks import MLP
+from anchored.priors import Prior
+from anchored.training import DECAY_EVERY, Schedule
+
+MIN_SHAPE_ROWS = 100  # held-out rows below which the noise is a constant
+_NETWORK = MLP((50,))
+_FIRST_VAR = 1.0  # of the prior of log noise: a deviation of about one
+_DOF = 5.0  # tails while the shape is learned, so that single rows do not rule it
+_N_MEMBERS = 5
+_N_FOLDS = 3
+_STEPS, _RATE, _FINAL_RATE = 3_000, 0.01, 0.01
+_BATCH_SIZES, _ROWS_PER_BATCH_ROW = (64, 1_024), 20
+_CLIP = 8.0  # log noise is kept within this many nats while it is learned
+
+
+class Shape(NamedTuple):
+    """Noise relative to its level, as a function of the inputs."""
+
+    ensemble: Ensemble
+    least: float  # of log noise at the rows it was learned from;
+    most: float  # beyond them it is not extrapolated
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        log_noise = self.ensemble.moments(x)[0][..., 0].mean(axis=0)
+        return np.exp(np.clip(log_noise.astype(np.float64), self.least, self.most))
+
+
+class NoiseModel(NamedTuple):
+    """What held-out rows say of the spread and the noise of one output."""
+
+    calibration: Calibration
+    shape: Shape | None  # None: the noise is the same everywhere
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """Variance of the noise at each row of ``x``."""
+        shape = np.ones(len(x)) if self.shape is None else self.shape(x)
+        return self.calibration.noise_var * shape
+
+
+def learn_noise(
+    key: Array, x: np.ndarray, members: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> NoiseModel:
+    """From held-out rows: inputs, member means [member, batch], targets and weights [batch]."""
+    constant = NoiseModel(calibrate(members, y, weight), None)
+    if len(y) < MIN_SHAPE_ROWS or x.ndim != 2:
+        return constant
+    folds = np.arange(len(y)) % _N_FOLDS
+    shape, unseen = _learn_shape(key, x, members, y, weight, constant.calibration.factor, folds)
+    gains = _gains(members, y, weight, unseen, folds)
+    gain = np.average(gains, weights=weight)
+    error = np.sqrt(np.average(np.square(gains - gain), weights=weight) / len(y))
+    if not gain > error:
+        return constant
+    return NoiseModel(calibrate(members, y, weight, unseen), shape)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class _Residual:
+    """Residuals with known spread; outputs are log noise relative to ``level``."""
+
+    level: Number
+    family: ClassVar[str] = "gaussian"
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        residual, spread = y[..., 0], y[..., 1]
+        scale2 = spread + self.level * jnp.exp(self.mean(outputs)[..., 0])
+        return -0.5 * (jnp.log(scale2) + (_DOF + 1) * jnp.log1p(residual**2 / (scale2 * _DOF)))
+
+    def mean(self, outputs: Array) -> Array:
+        log_noise = jnp.clip(outputs, -_CLIP, _CLIP)
+        return jnp.concatenate([log_noise, log_noise], axis=-1)
+
+    def variance(self, outputs: Array) -> Array:
+        return jnp.zeros_like(self.mean(outputs))
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        raise NotImplementedError  # nothing asks for it
+
+
+def _learn_shape(key, x, members, y, weight, factor, folds) -> tuple[Shape, np.ndarray]:
+    """The shape, and its values at each row by networks that did not see the row."""
+    residual = y - members.mean(axis=0)
+    spread = (factor + 1 / len(members)) * members.var(axis=0, ddof=1)
+    unit = np.average(np.square(residual), weights=weight)
+    targets = np.stack([residual / np.sqrt(unit), spread / unit], axis=-1)
+    who = np.repeat(np.arange(-1, _N_FOLDS), _N_MEMBERS)
+    batch_size = int(np.clip(len(y) // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
+    per_epoch = max(1, len(y) // batch_size)
+    epochs = -(-_STEPS // per_epoch)
+    decay = _FINAL_RATE ** (DECAY_EVERY / (epochs * per_epoch))
+    ensemble = fit_ensemble(
+        key,
+        _NETWORK,
+        Prior.for_network(_NETWORK, x[:1], _FIRST_VAR),
+        _Residual(0.5),
+        Data.make(x, targets, weight),
+        n_members=len(who),
+        schedule=Schedule(epochs, batch_size, _RATE, decay),
+        folds=Folds(folds, who),
+    )
+    who = who[list(ensemble.member_ids)]
+    log_noise = ensemble.moments(x)[0][..., 0].astype(np.float64)
+    unseen = np.empty(len(y))
+    for fold in range(_N_FOLDS):
+        unseen[folds == fold] = log_noise[who == fold][:, folds == fold].mean(axis=0)
+    kept = np.flatnonzero(who == -1)
+    seen = log_noise[kept].mean(axis=0)
+    return Shape(ensemble.take(kept), seen.min(), seen.max()), np.exp(unseen)
+
+
+def _gains(members, y, weight, shape, folds) -> np.ndarray:
+    """What the shape adds to the log density of each row, given the other folds."""
+    gains = np.empty(len(y))
+    for fold in range(_N_FOLDS):
+        here, rest = folds == fold, folds != fold
+        with_shape = calibrate(members[:, rest], y[rest], weight[rest], shape[rest])
+        without = calibrate(members[:, rest], y[rest], weight[rest])
+        gains[here] = with_shape.predictive(members[:, here], shape[here]).log_density(y[here])
+        gains[here] -= without.predictive(members[:, here]).log_density(y[here])
+    return gains
