@@ -3,7 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,11 +25,12 @@ from anchored._validation import (
     whole,
 )
 from anchored.data import Data, Standardiser
-from anchored.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
+from anchored.ensembles import METHODS, Ensemble, fit_ensemble, model_shapes
 from anchored.networks import MLP
 from anchored.predictive import Predictive
 from anchored.priors import Prior
 from anchored.training import DECAY_EVERY, Schedule
+from anchored.tuning import Settings
 
 # The default schedule; `AnchoredRegressor` says what it is.
 _STEPS = 30_000
@@ -38,8 +39,18 @@ _ROWS_PER_BATCH_ROW = 100
 _LEARNING_RATES = (0.03, 0.01)  # of one hidden layer, and of more
 _FINAL_RATE = 0.01
 _TOLERANCE = 1e-4
+_SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 _WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
 _MANY_ROWS = 5_000  # from here on a second hidden layer pays
+
+
+class Model(NamedTuple):
+    """What `fit_ensemble` trains."""
+
+    network: Network
+    prior: Prior
+    likelihood: Likelihood
+    data: Data
 
 
 class AnchoredEstimator(BaseEstimator):
@@ -59,6 +70,7 @@ class AnchoredEstimator(BaseEstimator):
     verbose: int
     ensemble_: Ensemble
     x_standardiser_: Standardiser
+    _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
     # Pools members' moments [member, row, output] at inputs x in the units of the target.
     _to_target_units: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictive]
 
@@ -98,15 +110,23 @@ class AnchoredEstimator(BaseEstimator):
         if self.network is not None:
             check_network(self.network)
             return self.network
-        return MLP(self._widths(n_rows), n_outputs, self.activation)
+        activation = self.activation if self._tuned is None else self._tuned.activation
+        return MLP(self._widths(n_rows), n_outputs, activation)
+
+    def _given(self, name: str) -> Any:
+        """A parameter; if it is left at "auto", what a search found for it."""
+        value = getattr(self, name)
+        left = isinstance(value, str) and value == "auto"
+        return getattr(self._tuned, name) if left and self._tuned is not None else value
 
     def _widths(self, n_rows: int) -> tuple[int, ...]:
         """Hidden layers: as given, or by the number of rows."""
-        if isinstance(self.hidden, str):
-            if self.hidden != "auto":
-                raise bad_value("hidden", self.hidden, '"auto", a width or several')
+        hidden = self._given("hidden")
+        if isinstance(hidden, str):
+            if hidden != "auto":
+                raise bad_value("hidden", hidden, '"auto", a width or several')
             return _WIDTHS if n_rows < _MANY_ROWS else _MANY_WIDTHS
-        widths = np.atleast_1d(np.asarray(self.hidden, dtype=object)).tolist()
+        widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 
     def _twin(self, x: np.ndarray) -> tuning.Twin:
@@ -118,8 +138,10 @@ class AnchoredEstimator(BaseEstimator):
 
     def _given_first_var(self) -> float | None:
         """The input layer's prior variance if it was given as a number."""
-        if isinstance(self.prior, Prior) or (isinstance(self.prior, str) and self.prior == "auto"):
+        if isinstance(self.prior, Prior):
             return None
+        if isinstance(self.prior, str) and self.prior == "auto":
+            return None if self._tuned is None else self._tuned.first_var
         return positive("prior", self.prior, '"auto", a positive number or a `Prior`')
 
     def _needs_first_var(self) -> bool:
@@ -131,7 +153,8 @@ class AnchoredEstimator(BaseEstimator):
 
     def _schedule(self, n_rows: int) -> Schedule:
         """Fill in everything left at "auto"."""
-        batch_size, epochs, decay = self.batch_size, self.epochs, self.decay_rate
+        batch_size, epochs, decay, rate = map(self._given, _SCHEDULE)
+        tolerance = _TOLERANCE if epochs == "auto" else 0.0
         if batch_size == "auto":
             batch_size = int(np.clip(n_rows // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
         batch_size = whole("batch_size", batch_size)
@@ -139,28 +162,16 @@ class AnchoredEstimator(BaseEstimator):
         epochs = -(-_STEPS // steps_per_epoch) if epochs == "auto" else whole("epochs", epochs)
         if decay == "auto":
             decay = _FINAL_RATE ** (DECAY_EVERY / max(DECAY_EVERY, epochs * steps_per_epoch))
-        rate = self.learning_rate
         if rate == "auto":
             deep = self.network is None and len(self._widths(n_rows)) > 1
             rate = _LEARNING_RATES[deep]
-        tolerance = _TOLERANCE if self.epochs == "auto" else 0.0
         rate, decay = positive("learning_rate", rate), positive("decay_rate", decay)
         return Schedule(epochs, batch_size, rate, decay, tolerance)
 
-    def _train(
-        self, key, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var
-    ) -> tuple[Ensemble, Prior]:
-        """Train on standardised rows, and turn what went wrong into warnings."""
-        ensemble, prior = self._fit_ensemble(
-            key, x, y, weight, likelihood, n_outputs, first_var, type(self).__name__
-        )
-        _report_failures(ensemble, self._schedule(len(x)).epochs)
-        return ensemble, prior
-
-    def _fit_ensemble(
-        self, key, x, y, weight, likelihood, n_outputs, first_var, title, folds: Folds | None = None
-    ) -> tuple[Ensemble, Prior]:
-        """Train the members, or those of ``folds``, and show it under ``title``."""
+    def _model(
+        self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var: float
+    ) -> Model:
+        """What is trained on standardised rows."""
         data = Data.make(x, y, weight)
         network = self._make_network(n_outputs, len(x))
         prior = self.prior
@@ -172,21 +183,26 @@ class AnchoredEstimator(BaseEstimator):
                 f"`network` must have {n_outputs} outputs for this `y` and `method`; it has "
                 f"{outputs.shape[-1]}."
             )
-        n_members = self.n_members if folds is None else len(folds.of_member)
+        return Model(network, prior, likelihood, data)
+
+    def _train(self, key, model: Model) -> Ensemble:
+        """Train the members, and turn what went wrong into warnings."""
+        ensemble = self._train_members(key, model, whole("n_members", self.n_members))
+        _report_failures(ensemble, self._schedule(model.data.n_rows).epochs)
+        return ensemble
+
+    def _train_members(self, key, model: Model, n_members: int, folds=None) -> Ensemble:
+        title = type(self).__name__ + ("" if folds is None else ", rows held out")
         with progress_bar(self.verbose, title) as on_check:
-            ensemble = fit_ensemble(
+            return fit_ensemble(
                 key,
-                network,
-                prior,
-                likelihood,
-                data,
+                *model,
                 method=self.method,
-                n_members=whole("n_members", n_members),
-                schedule=self._schedule(data.n_rows),
+                n_members=n_members,
+                schedule=self._schedule(model.data.n_rows),
                 folds=folds,
                 on_check=on_check,
             )
-        return ensemble, prior
 
     def predict_dist(self, X) -> Predictive:
         """The whole predictive distribution of each row, in the target's units."""

@@ -97,11 +97,10 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         first_var = self._given_first_var() or 1.0
         if self._needs_first_var():
             first_var = tuning.tune_classification(self._twin(x), x, labels[:, 0], weight)
-        ensemble, prior = self._train(
-            random_key(self.random_state), x, labels, weight, Categorical(), len(classes), first_var
-        )
+        model = self._model(x, labels, weight, Categorical(), len(classes), first_var)
+        ensemble = self._train(random_key(self.random_state), model)
         # Only now, so that a fit that fails leaves an earlier one as it was.
-        self.ensemble_, self.prior_ = ensemble, prior
+        self.ensemble_, self.prior_ = ensemble, model.prior
         self.x_standardiser_, self.classes_ = x_standardiser, classes
         return self
 

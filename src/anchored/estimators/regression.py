@@ -1,6 +1,7 @@
 """The regressor."""
 
 import warnings
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,11 +13,12 @@ from anchored._validation import check_range
 from anchored.calibration import Calibration
 from anchored.data import Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds
-from anchored.estimators._base import AnchoredEstimator, random_key
+from anchored.estimators._base import AnchoredEstimator, Model, random_key
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
 from anchored.noise import NoiseModel, learn_noise
 from anchored.predictive import CONTINUOUS, Predictive
+from anchored.tuning import Settings
 
 GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
@@ -32,16 +34,21 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     """Regression with an anchored ensemble of neural networks.
 
     Nothing needs tuning. Inputs and targets are standardised inside. The prior variance and
-    the noise are those of highest evidence of the infinitely wide network, an exact Gaussian
-    process, on at most 2,000 rows; after training the noise is raised to the mean squared
-    residual on the training rows where that is more. Training takes 30,000 steps of Adam in
-    batches of 64 rows (1 % of the rows where that is more, at most 1,024) at a rate of 0.03
-    that falls to 1 % of that, and stops early once the objective of every member has settled.
-    That is 300 passes over 20,000 rows and 62 over 500,000.
+    the noise of training are those of highest evidence of the infinitely wide network, an exact
+    Gaussian process, on at most 2,000 rows. Training takes 30,000 steps of Adam in batches of
+    64 rows (1 % of the rows where that is more, at most 1,024) at a rate of 0.03 (0.01 with two
+    hidden layers) that falls to 1 % of that, and stops early once the objective of every member
+    has settled.
+
+    The noise that predictions carry, its tails, where it is larger and how far the members'
+    spread can be trusted are learned from rows that other members were trained without: five
+    folds of four members, or one fold of eight from 5,000 rows on. With ``noise_var`` given, or
+    fewer than 30 rows, none of this is done.
 
     Parameters
     ----------
-    hidden : width of each hidden layer; ``()`` is a linear model.
+    hidden : width of each hidden layer; ``()`` is a linear model. "auto" is one layer of 50, two
+        from 5,000 rows on.
     activation : relu, leaky_relu, erf, tanh, gelu or softplus.
     n_members : networks in the ensemble; one is a single regularised network.
     method : anchored, regularised, unconstrained, deep (Deep Ensembles) or rms.
@@ -53,6 +60,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     epochs, batch_size, learning_rate : of the training, or "auto".
     decay_rate : factor on the learning rate every 20 steps, or "auto".
     predictive : "student-t" widens intervals for the few members; "gaussian" is the paper's.
+    settings : `Settings`, or the file of them that ``anchored tune`` wrote, for the activation
+        and whatever is left at "auto".
     random_state : seed of anchors, initial draws and batch order.
     verbose : 1 shows a progress bar.
 
@@ -60,7 +69,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     ----------
     ensemble_ : the trained `Ensemble`, in standardised units.
     prior_ : its `Prior`.
-    noise_var_ : noise variance in squared units of the target, [out]; None if it is learned.
+    noise_var_ : noise variance in squared units of the target, averaged over the training rows,
+        [out]; None if the networks themselves predict it.
 
     Examples
     --------
@@ -87,6 +97,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         learning_rate="auto",
         decay_rate="auto",
         predictive="student-t",
+        settings=None,
         random_state=None,
         verbose=0,
     ):
@@ -102,6 +113,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.learning_rate = learning_rate
         self.decay_rate = decay_rate
         self.predictive = predictive
+        self.settings = settings
         self.random_state = random_state
         self.verbose = verbose
 
@@ -119,6 +131,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             raise unknown_name("method", self.method, METHODS)
         if self.predictive not in CONTINUOUS:
             raise unknown_name("predictive", self.predictive, CONTINUOUS)
+        self._tuned = _as_settings(self.settings)
         X, y, weight = self._check_fit_input(X, y, sample_weight, multi_output=True, y_numeric=True)
         one_target = y.ndim == 1
         x, y, weight = merge_rows(X, np.asarray(y, np.float64).reshape(len(y), -1), weight)
@@ -127,26 +140,23 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         x, y = check_range(x_standardiser.forward(x)), y_standardiser.forward(y)
         given = self._given_noise_var(y_standardiser)
         first_var, noise_var = self._tune(x, y, weight, given)
-        likelihood_noise = noise_var
         likelihood = HeteroskedasticGaussian() if noise_var is None else Gaussian(noise_var)
         n_outputs = y.shape[1] * (2 if noise_var is None else 1)
-        model = (x, y, weight, likelihood, n_outputs, first_var)
+        model = self._model(x, y, weight, likelihood, n_outputs, first_var)
         key = random_key(self.random_state)
-        ensemble, prior = self._train(key, *model)
-        noise = None
-        if noise_var is not None and given is None:
-            noise = self._learn_noise(key, model)
-            noise_var = (
-                _average_noise(noise, x, weight)
-                if noise
-                else np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
-            )
+        ensemble, noise = self._train(key, model), None
+        if given is None and noise_var is not None:
+            noise = self._learn_noise(key, model, x, y, weight)
+            if noise is None:
+                noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
+            else:
+                noise_var = _average_noise(noise, x, weight)
         # Only now, so that a fit that fails leaves an earlier one as it was.
-        self.ensemble_, self.prior_ = ensemble, prior
+        self.ensemble_, self.prior_ = ensemble, model.prior
         self.x_standardiser_, self.y_standardiser_ = x_standardiser, y_standardiser
         self._one_target = one_target
         self._noise = noise
-        self._training_noise_var = likelihood_noise
+        self._training_noise_var = getattr(model.likelihood, "noise_var", None)
         self._train_rows = (x, y, weight) if len(x) <= GP_MAX_ROWS else None
         self.noise_var_ = None if noise_var is None else noise_var * y_standardiser.scale**2
         return self
@@ -163,19 +173,18 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             given = tuned.noise_var
         return first_var or 1.0, None if learned else given
 
-    def _learn_noise(self, key, model) -> list[NoiseModel] | None:
+    def _learn_noise(self, key, model: Model, x, y, weight) -> list[NoiseModel] | None:
         """A noise model for each output, from rows held out; None if there are too few."""
-        x, y, weight = model[:3]
         if self.n_members < 2 or len(x) < _LEAST_HELD_OUT:
             return None
         folds = _held_out(len(x))
         key_fit, *keys = jax.random.split(jax.random.fold_in(key, 1), 1 + y.shape[1])
-        ensemble, _ = self._fit_ensemble(key_fit, *model, "held-out rows", folds)
+        ensemble = self._train_members(key_fit, model, len(folds.of_member), folds)
         if ensemble.dropped:  # rather no answer than a poor one
             return None
-        held, means = _held_out_means(ensemble, x, folds)
+        rows, means = _held_out_means(ensemble, x, folds)
         return [
-            learn_noise(keys[i], x[held], means[..., i], y[held, i], weight[held])
+            learn_noise(keys[i], x[rows], means[..., i], y[rows, i], weight[rows])
             for i in range(y.shape[1])
         ]
 
@@ -184,7 +193,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if isinstance(self.noise_var, str):
             if self.noise_var != "auto":
                 raise bad_value("noise_var", self.noise_var, '"auto" or positive')
-            return None
+            if self._tuned is None or METHODS[self.method].variance_head:
+                return None
+            return np.full(y_standardiser.scale.shape, self._tuned.noise_var)
         if METHODS[self.method].variance_head:
             raise bad_value(
                 "noise_var", self.noise_var, f'"auto": {self.method!r} learns the noise'
@@ -251,6 +262,14 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         exact = gp.condition(kernel, rows, targets, noise_var, weight).predict(x)
         mean, var = self.ensemble_.moments(x)
         return GPComparison.between(Predictive.from_members(mean, var), exact)
+
+
+def _as_settings(settings) -> Settings | None:
+    if settings is None or isinstance(settings, Settings):
+        return settings
+    if not isinstance(settings, (str, Path)):
+        raise bad_value("settings", settings, "None, `Settings` or the path of a file of them")
+    return Settings.load(settings)
 
 
 def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
