@@ -23,15 +23,17 @@ lint: .venv/test
 bench: .venv/bench  ## speed beside PyTorch, and memory; fails below a target
 	$(BIN)/python -m benchmarks.run
 
-bench-uci: .venv/test  ## the paper's level on five small tables, from ANCHORED_DATA or the web
-	$(BIN)/python -m benchmarks.uci
+bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's settings, hours
+	$(BIN)/anchored reproduce table-uci --preset defaults --out docs/benchmarks
+	$(BIN)/anchored reproduce table-uci --out docs/benchmarks
 
 reproduce: .venv/test  ## every figure on inference, about 35 minutes; data from ANCHORED_DATA or the web
 	$(BIN)/anchored reproduce all --out docs/reproduction
 
-docs: .venv/run  ## draw the README's picture and write the page of the reproduced figures
+docs: .venv/run  ## draw the README's picture and write the pages made from records
 	$(BIN)/python examples/six_points.py docs/images/six_points.png
 	$(BIN)/anchored reproduce --page docs/reproduction.md --out docs/reproduction
+	$(BIN)/python -m benchmarks.uci_page
 
 .venv/python:
 	$(PYTHON) -m venv .venv

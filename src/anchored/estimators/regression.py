@@ -25,6 +25,7 @@ _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _RESIDUAL_ROWS = 20_000  # training rows the noise is averaged or checked on after training
 _LEAST_HELD_OUT = 30  # rows below which none are held out to learn the noise
 _N_FOLDS, _FOLD_MEMBERS = 5, 4
+_FEW_ROWS, _MANY_FOLDS = 500, 10  # of few rows, a fifth would be missed too much
 _MANY_ROWS = 5_000  # from here on one fold is enough ...
 _MANY_MEMBERS = 8  # ... for so many members
 _MOST_HELD_OUT = 10_000
@@ -42,7 +43,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members, or one fold of eight from 5,000 rows on. With ``noise_var`` given, or
+    folds of four members (ten below 500 rows), or one fold of eight from 5,000 rows on. With ``noise_var`` given, or
     fewer than 30 rows, none of this is done.
 
     Parameters
@@ -292,8 +293,9 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
 def _held_out(n_rows: int) -> Folds:
     """Every row once, in folds; or a fifth of many rows. Rows come in random order."""
     if n_rows < _MANY_ROWS:
-        of_row = np.arange(n_rows) % _N_FOLDS
-        return Folds(of_row, np.repeat(np.arange(_N_FOLDS), _FOLD_MEMBERS))
+        n_folds = _MANY_FOLDS if n_rows < _FEW_ROWS else _N_FOLDS
+        of_row = np.arange(n_rows) % n_folds
+        return Folds(of_row, np.repeat(np.arange(n_folds), _FOLD_MEMBERS))
     of_row = np.full(n_rows, -1)
     of_row[: min(n_rows // _N_FOLDS, _MOST_HELD_OUT)] = 0
     return Folds(of_row, np.zeros(_MANY_MEMBERS, int))
