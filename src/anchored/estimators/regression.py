@@ -43,8 +43,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members (ten below 500 rows), or one fold of eight from 5,000 rows on. With ``noise_var`` given, or
-    fewer than 30 rows, none of this is done.
+    folds of four members (ten below 500 rows), or one fold of eight from 5,000 rows on. With
+    ``noise_var`` given, or fewer than 30 rows, none of this is done.
 
     Parameters
     ----------
