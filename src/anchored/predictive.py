@@ -61,7 +61,7 @@ class Predictive:
         aleatoric = np.asarray(member_var, np.float64).mean(axis=0)
         return cls(mean, epistemic, aleatoric, members, family)
 
-    def rescaled(self, scale, shift=0.0) -> "Predictive":
+    def rescaled(self, scale, shift: float | np.ndarray = 0.0) -> "Predictive":
         """The predictive of ``scale * y + shift``; both may differ by output."""
         members = None if self.members is None else scale * self.members + shift
         square = np.square(scale)
@@ -118,8 +118,9 @@ class Predictive:
             )
         if self.family == "gaussian":
             return self.mean, self.std, np.full_like(self.mean, _MAX_DOF)
-        n, spread, spread_dof = self.n_members, self.epistemic_var, np.inf
-        if n is not None and n > 1:  # a mean of n members is off by a share of their variance
+        spread, spread_dof = self.epistemic_var, np.inf
+        if self.members is not None and (n := len(self.members)) > 1:
+            # A mean of n members is off by a share of their variance.
             spread, spread_dof = spread + self.members.var(axis=0, ddof=1) / n, n - 1
         total = spread + self.aleatoric_var * (1 - 2 / self.noise_dof)  # squares of scales
         share = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
