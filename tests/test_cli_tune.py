@@ -1,9 +1,11 @@
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from anchored.cli import app
+from anchored.datasets import load_uci_split
 from anchored.tuning import Settings, search
 
 runner = CliRunner()
@@ -64,6 +66,18 @@ def test_the_paper_stands_beside_what_was_found(tune, stubbed, uci_folder):
     assert Settings.load(out).single_var == 0.25
 
 
+@pytest.mark.parametrize("data", ["song", "yacht"])
+def test_only_the_training_part_of_the_split_is_seen(tune, stubbed, uci_folder, data):
+    """Song has a training part of its own, the others nine tenths of the rows."""
+    seen, checked = [], search._checked_rows
+    stubbed.setattr(search, "_checked_rows", lambda *rows: seen.append(rows) or checked(*rows))
+    result, _ = tune(data, "--data-dir", str(uci_folder), "--json")
+    assert result.exit_code == 0, result.output
+    rows = load_uci_split(data, 0, uci_folder)
+    np.testing.assert_array_equal(seen[0][0], rows.x_train)
+    np.testing.assert_array_equal(seen[0][1], rows.y_train)
+
+
 def test_an_interrupt_keeps_what_was_found(tune, stubbed):
     stub, calls = search._run, []
 
@@ -98,6 +112,8 @@ def test_an_interrupt_before_the_first_trial_writes_nothing(tune, stubbed):
         (["bostn"], "Did you mean 'boston'?"),
         (["digits"], "DATA must be one of boston, "),
         (["yacht", "--data-dir", "/nowhere"], "There is no yacht.txt in /nowhere"),
+        (["song", "--split", "1"], "--split must be 0, the only one, for song; got 1"),
+        (["protein", "--split", "5"], "--split must be an integer from 0 to 4 for protein; got 5"),
         (["diabetes", "--sampler", "grid"], "`sampler` must be one of tpe, random; got 'grid'"),
         (["diabetes", "--out", "/"], "cannot write /: it is a folder"),
     ],

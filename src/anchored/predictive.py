@@ -61,7 +61,7 @@ class Predictive:
         aleatoric = np.asarray(member_var, np.float64).mean(axis=0)
         return cls(mean, epistemic, aleatoric, members, family)
 
-    def rescaled(self, scale, shift) -> "Predictive":
+    def rescaled(self, scale, shift: float | np.ndarray = 0.0) -> "Predictive":
         """The predictive of ``scale * y + shift``; both may differ by output."""
         members = None if self.members is None else scale * self.members + shift
         square = np.square(scale)

@@ -1,5 +1,6 @@
 """``anchored reproduce table-uci``: run the UCI benchmark and print its scores."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,9 @@ def run_table(
     )
     chosen_data = _chosen("--datasets", datasets, TABLES, SMOKE if smoke else list(TABLES))
     n_splits = splits or (1 if smoke else max(table.n_splits for table in TABLES.values()))
-    folder = out / NAME
-    make_folder(folder)
     plan = [
         benchmark.Job(
-            "tuned" if settings else preset,
+            benchmark.TUNED if settings else preset,
             name,
             method,
             tuple(range(min(n_splits, TABLES[name].n_splits))),
@@ -63,6 +62,10 @@ def run_table(
         for name in chosen_data
         for method in chosen_methods
     ]
+    if "single-50" in chosen_methods and any(job.settings.single_var is None for job in plan):
+        fail("--settings: single-50 needs `single_var`; finish `anchored tune`, or leave it out.")
+    folder = out / NAME
+    make_folder(folder)
     records = _run(plan, folder, data_dir, jobs or n_cores())
     _print_scores(records)
     typer.echo(f"Records: {folder / plan[0].preset}")
@@ -122,12 +125,16 @@ def _print_scores(records: list[dict[str, Any]]) -> None:
     table = Table("data", "method", *_SCORES.values(), "splits")
     for record in records:
         cells = [_cell(*summary(record, score)[:2]) for score in _SCORES]
-        table.add_row(record["dataset"], record["method"], *cells, str(len(record["splits"])))
+        n_failed = sum("failed" in split for split in record["splits"].values())
+        n_splits = f"{len(record['splits'])}" + (f", {n_failed} failed" if n_failed else "")
+        table.add_row(record["dataset"], record["method"], *cells, n_splits)
     Console().print(table)
 
 
 def _cell(mean: float, error: float) -> str:
     if mean != mean:
         return "-"
+    if mean == math.inf:
+        return "not finite"
     text = f"{mean:.3g}" if abs(mean) < 0.01 else f"{mean:.3f}"
     return text if error != error else f"{text} ± {error:.2g}"

@@ -82,14 +82,17 @@ def tune(
 
 
 def _training_part(data: str, split: int, data_dir: Path | None):
-    from anchored.datasets import load_table, standard_split
+    from anchored.datasets import load_table, load_uci_split, standard_split
 
+    if data == "diabetes":
+        x, y = load_table(data)
+        train, _ = standard_split(len(y), split)
+        return x[train], y[train]
     try:
-        x, y = load_table(data, data_dir)
+        rows = load_uci_split(data, split, data_dir)
     except (MissingDataError, ValueError) as error:
-        fail(str(error))
-    train, _ = standard_split(len(y), split)
-    return x[train], y[train]
+        fail(str(error).replace("`split`", "--split"))
+    return rows.x_train, rows.y_train
 
 
 def _search(data: str, x, y, options: dict[str, Any], shown: bool):

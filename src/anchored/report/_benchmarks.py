@@ -94,7 +94,7 @@ def benchmark_page(
     torch_seconds: Mapping[str, float] | None = None,
     tuned: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> str:
-    """Markdown of all records of the presets ``paper`` and ``defaults``.
+    """Markdown of all records of the presets ``paper`` and ``defaults``, and of tuned ones.
 
     ``torch_seconds`` is what a plain PyTorch loop would take for one split of ``anchored-5x50``,
     ``tuned`` our own hyperparameters, both by data set. Sections without records are left out.
@@ -106,6 +106,7 @@ def benchmark_page(
         _variants(results, references),
         _inference(results, references),
         _other_scores(results),
+        _failures(results),
         _seconds(results, torch_seconds or {}),
         _hyperparameters(references, tuned or {}),
     ]
@@ -313,9 +314,18 @@ def _runs(results: Results) -> list[tuple[str, str]]:
     order = {method: i for i, method in enumerate(_TITLES)}
     return [
         (preset, method)
-        for preset in ("defaults", "paper")
+        for preset in ("defaults", "paper", "tuned")
         for method in sorted(results.methods(preset), key=lambda m: order.get(m, len(order)))
     ]
+
+
+def _failures(results: Results) -> list[str]:
+    lines = []
+    for preset, method, dataset, reasons in results.failures():
+        told = [f"split {split} ({reason})" for split, reason in reasons.items()]
+        lines.append(f"- {_title(method)}, {preset}, on {label(dataset)}: {join(told)}.")
+    head = ["## Fits that failed", "", "Scores with such a split are not finite above.", ""]
+    return head + lines if lines else []
 
 
 def _seconds(results: Results, torch_seconds: Mapping[str, float]) -> list[str]:

@@ -2,7 +2,8 @@
 
 One file for each preset, data set and method, ``<folder>/<preset>/<dataset>/<method>.json``,
 with the scores of every split. A score that was not finite is null there; ``nll_student_t`` is
-null too for a method that has no such predictive.
+null too for a method that has no such predictive. A split whose fit failed has no scores but
+its time, and a word for the reason: ``"failed": "diverged"``.
 """
 
 import json
@@ -16,7 +17,7 @@ import numpy as np
 from anchored._errors import unknown_name
 
 SCHEMA = 1
-PRESETS = ("paper", "defaults", "smoke")
+PRESETS = ("paper", "defaults", "smoke", "tuned")
 # The protocol's number of splits, in the paper's order.
 SPLITS = {
     "boston": 20,
@@ -68,6 +69,15 @@ class Results:
     def methods(self, preset: str) -> list[str]:
         """Methods with a record, in the order of the records."""
         return list(dict.fromkeys(method for p, method, _ in self._records if p == preset))
+
+    def failures(self) -> list[tuple[str, str, str, dict[str, str]]]:
+        """Preset, method, data set, and the reason for each split that failed."""
+        found = []
+        for key, record in self._records.items():
+            reasons = {n: s["failed"] for n, s in record["splits"].items() if "failed" in s}
+            if reasons:
+                found.append((*key, reasons))
+        return found
 
     def score(self, preset: str, method: str, dataset: str, name: str) -> Score | None:
         """Mean and standard error over the splits; None if there is no record or no such score."""

@@ -9,8 +9,9 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,8 +29,10 @@ from anchored.scaling import n_cores
 from anchored.tuning import Settings
 
 SCHEMA = 1
-PRESETS = tuple(METHODS)
+TUNED = "tuned"  # in place of a preset: the paper's methods with settings of one's own
+PRESETS = tuple(preset for preset in METHODS if preset != TUNED)
 SMOKE_SHARE = 0.02  # of the epochs, in the smoke preset
+SCORES = ("rmse", "nll", "nll_student_t", "crps", "coverage_90", "calibration_error", "seconds")
 Record = dict[str, Any]
 OnSplit = Callable[[str, float, float], None]  # words, splits done so far, splits in all
 
@@ -67,11 +70,13 @@ def run(
         record = start_or_resume(job, folder)
         missing = [split for split in job.splits if str(split) not in record["splits"]]
         n_done += len(job.splits) - len(missing)
-        for split, scores in _scored(job, missing, data_dir, n_side_by_side):
-            record["splits"][str(split)] = plain(scores)
-            _write(record, job.path(folder))
-            n_done += 1
-            on_split(words, n_done, n_all)
+        # Closed at once if we are interrupted: it then begins no other split.
+        with closing(_scored(job, missing, data_dir, n_side_by_side)) as scored:
+            for split, scores in scored:
+                record["splits"][str(split)] = plain(scores)
+                _write(record, job.path(folder))
+                n_done += 1
+                on_split(words, n_done, n_all)
         assert n_done == before + len(job.splits)
         records.append(record)
     return records
@@ -92,22 +97,27 @@ def start_or_resume(job: Job, folder: Path) -> Record:
     }
     try:
         found = json.loads(job.path(folder).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        done = {
+            split: scores
+            for split, scores in found["splits"].items()
+            if split.isdecimal() and set(SCORES) <= scores.keys()
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # none, or spoiled
         return fresh
     same = all(
         found.get(key) == fresh[key] for key in fresh if key not in ("versions", "cores", "splits")
     )
-    return fresh | {"splits": found["splits"]} if same else fresh
+    return fresh | {"splits": done} if same else fresh
 
 
 def _scored(
     job: Job, splits: Sequence[int], data_dir, n_side_by_side: int
-) -> Iterator[tuple[int, dict]]:
+) -> Generator[tuple[int, dict], None, None]:
     """Scores of each split, as it is done."""
     method = METHODS[job.preset][job.method]
-    n_workers = min(n_side_by_side, len(splits)) if method.side_by_side else 1
     if not splits:
         return
+    n_workers = max(1, min(n_side_by_side, len(splits) - 1)) if method.side_by_side else 1
 
     def one(split: int) -> dict:
         return _score(method, job, split, data_dir, n_workers)
@@ -116,27 +126,39 @@ def _scored(
     yield splits[0], _score(method, job, splits[0], data_dir, 1)
     with ThreadPoolExecutor(n_workers) as pool:
         waiting: dict[Future, int] = {pool.submit(one, split): split for split in splits[1:]}
+        error = None
         try:
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:
-                    yield waiting.pop(future), future.result()
+                    split = waiting.pop(future)
+                    if future.exception() is None:
+                        yield split, future.result()
+                        continue
+                    # Begin no other, but keep those under way.
+                    error = error or future.exception()
+                    waiting = {f: n for f, n in waiting.items() if not f.cancel()}
         finally:
             for future in waiting:
                 future.cancel()
+    if error is not None:
+        raise error
 
 
 def _score(method: Method, job: Job, split: int, data_dir, n_side_by_side: int) -> dict:
     rows = load_uci_split(job.dataset, split, data_dir)
     task = Task(job.dataset, split, rows.x_train, rows.y_train, rows.x_test, job.seed)
-    started = time.perf_counter()
+    started, dist, failed = time.perf_counter(), None, {}
     try:
         dist = method.fit(task, job.settings)
     except EnsembleError:
-        return {"failed": "diverged"}
+        failed = {"failed": "diverged"}
+    except np.linalg.LinAlgError:
+        failed = {"failed": "singular"}
     # Its share of the clock: fits that ran side by side count once together.
     seconds = (time.perf_counter() - started) / n_side_by_side
-    return scores(dist, rows.y_test) | {"seconds": seconds}
+    found = dict.fromkeys(SCORES) if dist is None else scores(dist, rows.y_test)
+    return found | {"seconds": seconds} | failed
 
 
 def scores(dist: Predictive, y: np.ndarray) -> dict[str, float | None]:
@@ -166,10 +188,15 @@ def _write(record: Record, path: Path) -> None:
 
 
 def summary(record: Record, score: str) -> tuple[float, float, int]:
-    """Mean, standard error and number of splits of one score (nan where there is none)."""
-    values = [split.get(score) for split in record["splits"].values()]
-    found = np.array([value for value in values if value is not None], float)
-    if not len(found):
+    """Mean, standard error and number of splits of one score.
+
+    The mean is infinite if a split failed or was not finite, and nan where there is no score.
+    """
+    splits = record["splits"].values()
+    found = np.array([split[score] for split in splits if split[score] is not None], float)
+    if not len(found) and (score == "nll_student_t" or not splits):
         return math.nan, math.nan, 0
+    if len(found) < len(splits):
+        return math.inf, math.nan, len(splits)
     error = found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
     return float(found.mean()), float(error), len(found)

@@ -160,5 +160,6 @@ PAPER = {
 METHODS: dict[str, dict[str, Method]] = {
     "smoke": PAPER,
     "paper": PAPER,
+    "tuned": PAPER,
     "defaults": {DEFAULTS: Method(_defaults, side_by_side=False), **OUTSIDERS},
 }
