@@ -118,9 +118,11 @@ class Predictive:
             )
         if self.family == "gaussian":
             return self.mean, self.std, np.full_like(self.mean, _MAX_DOF)
-        n, spread, spread_dof = self.n_members, self.epistemic_var, np.inf
-        if n is not None and n > 1:  # a mean of n members is off by a share of their variance
-            spread, spread_dof = spread + self.members.var(axis=0, ddof=1) / n, n - 1
+        members, spread, spread_dof = self.members, self.epistemic_var, np.inf
+        if members is not None and len(members) > 1:
+            # A mean of n members is off by a share of their variance.
+            spread = spread + members.var(axis=0, ddof=1) / len(members)
+            spread_dof = len(members) - 1
         total = spread + self.aleatoric_var * (1 - 2 / self.noise_dof)  # squares of scales
         share = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
         in_dof = share**2 / spread_dof + (1 - share) ** 2 / self.noise_dof
