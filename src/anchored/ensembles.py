@@ -220,7 +220,7 @@ class MemberLoss:
         outputs = self.network.apply(network_params, batch.x)
         log_prob = from_pytree(extra.likelihood).log_prob(outputs, y)
         weight = batch.weight
-        if own.fold is not None:
+        if own.fold is not None and extra.folds is not None:
             weight = weight * (extra.folds[batch.rows] != own.fold)
         pull = 0.5 * extra.penalty * squared_distance(params, own.centre, extra.scale)
         return pull - batch.scale * jnp.sum(weight * log_prob)
