@@ -88,7 +88,7 @@ def test_bad_weights(make, weight, message):
         ({"activation": "rellu"}, r"`activation` must be one of .*Did you mean 'relu'\?"),
         ({"method": "ancored"}, r"`method` must be one of .*Did you mean 'anchored'\?"),
         ({"hidden": (0,)}, "`hidden` must be a positive whole number; got 0"),
-        ({"hidden": "wide"}, "`hidden` must be a positive whole number; got 'wide'"),
+        ({"hidden": "wide"}, "`hidden` must be \"auto\", a width or several; got 'wide'"),
         ({"n_members": 0}, "`n_members` must be a positive whole number; got 0"),
         ({"n_members": 2.5}, "`n_members` must be a positive whole number; got 2.5"),
         ({"epochs": -1}, "`epochs` must be a positive whole number; got -1"),

@@ -18,9 +18,10 @@ from anchored import (
     Schedule,
     TextCNN,
     fit_ensemble,
+    rms,
 )
 from anchored._errors import Status
-from anchored.ensembles import METHODS
+from anchored.ensembles import METHODS, Folds
 from anchored.priors import draw_anchors
 
 
@@ -253,3 +254,54 @@ def test_retried_members_do_not_depend_on_the_number_of_members(line_data):
     for j in again:
         one, two = (e.member(e.member_ids.index(j)).params for e in (few, many))
         assert_trees(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), one, two)
+
+
+FOLDS = Folds(np.arange(40) % 4, np.array([-1, 0, 1, 3, -1, 3]))
+
+
+@pytest.mark.parametrize("weight", [np.ones(40), 0.5 + np.arange(40) % 3])
+def test_a_member_of_a_fold_is_the_map_given_the_other_rows(line_data, weight):
+    """A linear model has closed forms, and the anchors are those of a fit without folds."""
+    x, y = np.asarray(line_data.x)[:40], np.asarray(line_data.y)[:40]
+    data = Data.make(x, y, weight)
+    slow = Schedule(3000, 64, 0.05, 0.95)
+    folded, whole = (
+        fit(data, network=MLP(()), n_members=6, schedule=slow, folds=f) for f in (FOLDS, None)
+    )
+    assert_trees(np.testing.assert_array_equal, folded.centres, whole.centres)
+    anchors, found, unfolded = (
+        np.column_stack([tree[0]["bias"], tree[0]["weight"][..., 0]])
+        for tree in (folded.centres, folded.params, whole.params)
+    )
+    prior = rms.Normal(np.zeros(4), np.diag([2.0, *[2.0 / 3] * 3]))
+    design = np.column_stack([np.ones(40), x]) * np.sqrt(weight)[:, None]
+    target = y[:, 0] * np.sqrt(weight)
+    for j, fold in enumerate(FOLDS.of_member):
+        seen = FOLDS.of_row != fold
+        likelihood = rms.linear_likelihood(design[seen], target[seen], 0.05)
+        exact = rms.map_solutions(anchors[j : j + 1], prior, *likelihood)[0]
+        np.testing.assert_allclose(found[j], exact, atol=1e-4)
+        if fold == -1:
+            np.testing.assert_allclose(found[j], unfolded[j], atol=1e-6)
+        else:
+            assert np.abs(found[j] - unfolded[j]).max() > 1e-3  # the rows left out matter
+
+
+@pytest.mark.parametrize("method", ["anchored", "rms"])
+def test_rows_held_out_do_not_matter_in_batches_either(line_data, method):
+    """Other targets in a fold change the members that see it and no others."""
+    other = dataclasses.replace(line_data, y=line_data.y.at[:40:4].add(3.0))  # rows of fold 0
+    one, two = (fit(data, method, n_members=6, folds=FOLDS) for data in (line_data, other))
+    weights = [np.asarray(e.params[0]["weight"]).reshape(6, -1) for e in (one, two)]
+    apart = np.abs(weights[0] - weights[1]).max(axis=1)
+    np.testing.assert_array_equal(apart == 0, FOLDS.of_member == 0)
+
+
+def test_diverged_members_keep_their_fold(line_data):
+    other = dataclasses.replace(line_data, y=line_data.y.at[:40:4].add(3.0))
+    folds = Folds(FOLDS.of_row, np.zeros(12, int))
+    one, two = (
+        fit(data, network=Explosive((8,)), n_members=12, folds=folds) for data in (line_data, other)
+    )
+    assert set(one.retrained) & set(one.member_ids)
+    assert_trees(np.testing.assert_array_equal, one.params, two.params)

@@ -156,3 +156,96 @@ def test_gp_comparison_against_numerical_kl():
     assert gap.kl == pytest.approx(kl, rel=1e-6)
     assert gap.variance_ratio == pytest.approx(0.7 / 0.5)
     assert gap.mean_error == pytest.approx(0.3 / 0.5**0.5)
+
+
+# Student-t noise
+
+
+def with_noise_dof(noise_dof, n_members=5):
+    """One predictive, and scipy's distribution by the formulas of the module."""
+    dist = dataclasses.replace(make(n_members=n_members), noise_dof=noise_dof)
+    spread, spread_dof = np.zeros(6), np.inf
+    if n_members > 1:
+        spread, spread_dof = (1 + 1 / n_members) * dist.epistemic_var, n_members - 1
+    noise = 0.3 * (1 - 2 / noise_dof)
+    share = spread / (spread + noise)
+    dof = 1 / (share**2 / spread_dof + (1 - share) ** 2 / noise_dof)
+    return dist, stats.t(dof, dist.mean, np.sqrt(spread + noise))
+
+
+def assert_same_distribution(dist, exact, y):
+    np.testing.assert_allclose(dist.log_density(y), exact.logpdf(y))
+    np.testing.assert_allclose(dist.cdf(y), exact.cdf(y))
+    np.testing.assert_allclose(dist.quantiles([0.05, 0.5]), [exact.ppf(0.05), exact.ppf(0.5)])
+    np.testing.assert_allclose(dist.interval(0.9), exact.interval(0.9))
+
+
+@pytest.mark.parametrize("noise_dof", [2.1, 5.0, 300.0, np.linspace(2.5, 40, 6)])
+@pytest.mark.parametrize("n_members", [1, 2, 5])
+def test_noise_with_tails_matches_scipy(rng, noise_dof, n_members):
+    dist, exact = with_noise_dof(noise_dof, n_members)
+    assert_same_distribution(dist, exact, 3 * rng.normal(size=6))
+    plain = make(n_members=n_members)
+    np.testing.assert_array_equal(dist.variance, plain.variance)
+    np.testing.assert_array_equal(dist.std, plain.std)
+
+
+def test_noise_with_tails_of_an_exact_method(rng):
+    """Without members the spread is known, so it is normal; all noise has the noise's tails."""
+    mean, var = rng.normal(size=6), np.full(6, 0.3)
+    dist = Predictive(mean, 0 * var, var, family="student-t", noise_dof=5.0)
+    assert_same_distribution(dist, stats.t(5, mean, np.sqrt(0.3 * 0.6)), rng.normal(size=6))
+    dist = Predictive(mean, 2 * var, var, family="student-t", noise_dof=5.0)
+    dof = 5 * ((0.6 + 0.18) / 0.18) ** 2
+    assert_same_distribution(dist, stats.t(dof, mean, np.sqrt(0.78)), rng.normal(size=6))
+
+
+def test_normal_noise_is_the_limit(rng):
+    y, plain = rng.normal(size=6), make()
+    nearly = dataclasses.replace(plain, noise_dof=1e9)
+    np.testing.assert_allclose(nearly.log_density(y), plain.log_density(y), rtol=1e-6)
+    scale2 = (1 + 1 / 5) * plain.epistemic_var + 0.3
+    np.testing.assert_allclose(
+        plain.interval(0.5)[1] - plain.mean,
+        stats.t(4 * (scale2 / (scale2 - 0.3)) ** 2).ppf(0.75) * np.sqrt(scale2),
+    )
+    gaussian = dataclasses.replace(plain, family="gaussian", noise_dof=3.0)
+    np.testing.assert_array_equal(
+        gaussian.interval(0.9), dataclasses.replace(plain, family="gaussian").interval(0.9)
+    )
+
+
+def test_a_factor_on_the_spread_leaves_the_error_of_the_mean():
+    """`epistemic_var` may be scaled; the mean of the members is off by var / M all the same."""
+    plain = make()
+    dist = dataclasses.replace(plain, epistemic_var=4 * plain.epistemic_var, noise_dof=5.0)
+    spread, noise = (4 + 1 / 5) * plain.epistemic_var, 0.3 * 0.6
+    share = spread / (spread + noise)
+    dof = 1 / (share**2 / 4 + (1 - share) ** 2 / 5)
+    exact = stats.t(dof, plain.mean, np.sqrt(spread + noise))
+    np.testing.assert_allclose(dist.interval(0.9), exact.interval(0.9))
+
+
+@pytest.mark.parametrize("noise_dof", [[3.0, 30.0], [[3.0, 30.0]] * 4])
+def test_tails_by_output(rng, noise_dof):
+    members, y = rng.normal(size=(5, 4, 2)), rng.normal(size=(4, 2))
+    var, scale, shift = np.full(members.shape, 0.3), np.array([2.0, 50.0]), np.array([1.0, -7.0])
+    both = Predictive.from_members(members, var, "student-t")
+    both = dataclasses.replace(both, noise_dof=np.array(noise_dof))
+    alone = [
+        dataclasses.replace(
+            Predictive.from_members(members[..., i], var[..., i], "student-t"), noise_dof=dof
+        )
+        for i, dof in enumerate((3.0, 30.0))
+    ]
+    np.testing.assert_allclose(
+        both.log_density(y), sum(d.log_density(y[:, i]) for i, d in enumerate(alone))
+    )
+    rescaled = both.rescaled(scale, shift)
+    np.testing.assert_allclose(rescaled.cdf(scale * y + shift), both.cdf(y))
+    np.testing.assert_allclose(
+        rescaled.log_density(scale * y + shift), both.log_density(y) - np.log(scale).sum()
+    )
+    first = Predictive.from_members(members[..., :1], var[..., :1], "student-t")
+    first = dataclasses.replace(first, noise_dof=np.array(noise_dof)[..., :1]).one_target()
+    np.testing.assert_allclose(first.interval(0.9), alone[0].interval(0.9))

@@ -3,7 +3,7 @@
 For M member means of variance s^2 at a held-out row, the target is taken to be Student-t around
 the pooled mean with
 
-    scale^2 = (factor + 1 / M) s^2 + noise
+    scale^2 = (factor + 1 / M) s^2 + noise_var (1 - 2 / noise_dof)
     1 / dof = share^2 / (M - 1) + (1 - share)^2 / noise_dof
 
 where ``share`` is that of the members' spread in the scale; s^2 / M is what the mean of M is off

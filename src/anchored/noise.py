@@ -61,10 +61,17 @@ def learn_noise(
 ) -> NoiseModel:
     """From held-out rows: inputs, member means [member, batch], targets and weights [batch]."""
     constant = NoiseModel(calibrate(members, y, weight), None)
-    if len(y) < MIN_SHAPE_ROWS or x.ndim != 2:
+    residual = y - members.mean(axis=0)
+    # Tokens, whole numbers, say nothing by their size.
+    plain = x.ndim == 2 and np.issubdtype(x.dtype, np.floating)
+    if len(y) < MIN_SHAPE_ROWS or not plain or not residual.any():
         return constant
     folds = np.arange(len(y)) % _N_FOLDS
-    shape, unseen = _learn_shape(key, x, members, y, weight, constant.calibration.factor, folds)
+    spread = (constant.calibration.factor + 1 / len(members)) * members.var(axis=0, ddof=1)
+    learned = _learn_shape(key, x, residual, spread, weight, folds)
+    if learned is None:
+        return constant
+    shape, unseen = learned
     gains = _gains(members, y, weight, unseen, folds)
     gain = np.average(gains, weights=weight)
     error = np.sqrt(np.average(np.square(gains - gain), weights=weight) / len(y))
@@ -97,15 +104,16 @@ class _Residual:
         raise NotImplementedError  # nothing asks for it
 
 
-def _learn_shape(key, x, members, y, weight, factor, folds) -> tuple[Shape, np.ndarray]:
-    """The shape, and its values at each row by networks that did not see the row."""
-    residual = y - members.mean(axis=0)
-    spread = (factor + 1 / len(members)) * members.var(axis=0, ddof=1)
+def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.ndarray] | None:
+    """The shape, and its values at each row by networks that did not see the row.
+
+    None if a network diverged.
+    """
     unit = np.average(np.square(residual), weights=weight)
     targets = np.stack([residual / np.sqrt(unit), spread / unit], axis=-1)
     who = np.repeat(np.arange(-1, _N_FOLDS), _N_MEMBERS)
-    batch_size = int(np.clip(len(y) // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
-    per_epoch = max(1, len(y) // batch_size)
+    batch_size = int(np.clip(len(x) // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
+    per_epoch = max(1, len(x) // batch_size)
     epochs = -(-_STEPS // per_epoch)
     decay = _FINAL_RATE ** (DECAY_EVERY / (epochs * per_epoch))
     ensemble = fit_ensemble(
@@ -118,9 +126,10 @@ def _learn_shape(key, x, members, y, weight, factor, folds) -> tuple[Shape, np.n
         schedule=Schedule(epochs, batch_size, _RATE, decay),
         folds=Folds(folds, who),
     )
-    who = who[list(ensemble.member_ids)]
+    if ensemble.dropped:
+        return None
     log_noise = ensemble.moments(x)[0][..., 0].astype(np.float64)
-    unseen = np.empty(len(y))
+    unseen = np.empty(len(x))
     for fold in range(_N_FOLDS):
         unseen[folds == fold] = log_noise[who == fold][:, folds == fold].mean(axis=0)
     kept = np.flatnonzero(who == -1)

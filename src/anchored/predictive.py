@@ -5,10 +5,10 @@ For members j = 1..M with means m_j and variances v_j of the target,
     mean = average m_j,  epistemic = sum (m_j - mean)^2 / (M - 1),  aleatoric = average v_j
 
 (paper, algorithm 1). With few members the epistemic variance is itself a noisy estimate;
-``student-t`` accounts for it: scale^2 = epistemic + var(m_j) / M + aleatoric, with degrees of
-freedom by Welch-Satterthwaite, M - 1 where all variance is epistemic and those of the noise
-(infinite if it is normal) where all is noise. Class probabilities are one-hot targets, so the
-same three lines hold.
+``student-t`` accounts for it: scale^2 = epistemic + var(m_j) / M + aleatoric (1 - 2 / d), where d
+are the degrees of freedom of the noise (infinite if it is normal). Its own are by
+Welch-Satterthwaite, M - 1 where all variance is epistemic and d where all is noise. Class
+probabilities are one-hot targets, so the same three lines hold.
 """
 
 import dataclasses

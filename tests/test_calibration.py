@@ -1,0 +1,99 @@
+"""Targets drawn by the very model that is fitted, so its numbers must come back."""
+
+import numpy as np
+import pytest
+
+from anchored import metrics
+from anchored.calibration import Calibration, calibrate
+
+N_ROWS = 1500
+
+
+def draw(rng, truth: Calibration, n_members=4, n_rows=N_ROWS, shape=1.0):
+    """Members [member, row] of various spread, and targets by the formulas of the module."""
+    members = rng.normal(size=n_rows) + rng.uniform(0.3, 2, n_rows) * rng.normal(
+        size=(n_members, n_rows)
+    )
+    spread = (truth.factor + 1 / n_members) * members.var(axis=0, ddof=1)
+    noise = truth.noise_var * shape * (1 - 2 / truth.noise_dof)
+    share = spread / (spread + noise)
+    dof = 1 / (share**2 / (n_members - 1) + (1 - share) ** 2 / truth.noise_dof)
+    return members, members.mean(axis=0) + np.sqrt(spread + noise) * rng.standard_t(dof)
+
+
+def numbers(calibration: Calibration) -> np.ndarray:
+    return np.array([calibration.factor, calibration.noise_var, calibration.noise_dof])
+
+
+@pytest.mark.parametrize("n_members", [4, 10])
+@pytest.mark.parametrize("truth", [Calibration(1.0, 1.0, 10.0), Calibration(0.4, 2.0, 4.0)])
+def test_the_truth_is_recovered(rng, truth, n_members):
+    fits = [calibrate(*draw(rng, truth, n_members), np.ones(N_ROWS)) for _ in range(10)]
+    logs = np.log([numbers(fit) / numbers(truth) for fit in fits])
+    deviation = logs.std(axis=0, ddof=1)
+    assert np.all(deviation < [0.3, 0.3, 0.8])  # one fit says something
+    # 4.8 standard errors of ten: a t of 9 degrees is beyond them once in a thousand times. The
+    # likelihood is skewed in the degrees of freedom; a tenth of a nat allows for that.
+    assert np.all(np.abs(logs.mean(axis=0)) < 4.8 * deviation / np.sqrt(10) + 0.1)
+
+
+@pytest.mark.parametrize("truth", [Calibration(1.0, 1.0, 10.0), Calibration(3.0, 0.3, 4.0)])
+def test_fresh_rows_are_covered(rng, truth):
+    found = calibrate(*draw(rng, truth), np.ones(N_ROWS))
+    members, y = draw(rng, truth)
+    covered = metrics.coverage(found.predictive(members), y, 0.9)
+    error = np.sqrt(2 * 0.9 * 0.1 / N_ROWS)  # of the fitted rows and of the fresh ones
+    assert abs(covered - 0.9) < 4 * error
+
+
+def test_the_shape_of_the_noise_is_kept_apart_from_its_level(rng):
+    truth, shape = Calibration(1.0, 0.5, 6.0), np.exp(rng.normal(size=N_ROWS))
+    members, y = draw(rng, truth, shape=shape)
+    found = calibrate(members, y, np.ones(N_ROWS), shape)
+    assert found.noise_var == pytest.approx(0.5, rel=0.5)
+    scores = [
+        metrics.nll(found.predictive(members, shape), y),
+        metrics.nll(calibrate(members, y, np.ones(N_ROWS)).predictive(members), y),
+    ]
+    assert scores[0] < scores[1] - 0.01
+
+
+@pytest.mark.parametrize("unit", [1e-6, 7.0, 1e6])
+def test_units_do_not_matter(rng, unit):
+    members, y = draw(rng, Calibration(1.0, 1.0, 5.0), n_rows=300)
+    one, two = (calibrate(c * members, c * y, np.ones(300)) for c in (1.0, unit))
+    np.testing.assert_allclose(numbers(two) / [1, unit**2, 1], numbers(one), rtol=2e-3)
+
+
+def test_weights_are_repetitions(rng):
+    members, y = draw(rng, Calibration(1.0, 1.0, 5.0), n_rows=300)
+    weight = 1 + np.arange(300) % 3
+    rows = np.repeat(np.arange(300), weight)
+    one, two = calibrate(members, y, weight), calibrate(members[:, rows], y[rows], np.ones(600))
+    np.testing.assert_allclose(numbers(one), numbers(two), rtol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_stay_near_the_prior(seed):
+    rng = np.random.default_rng(seed)
+    found = calibrate(*draw(rng, Calibration(1.0, 1.0, 5.0), n_rows=5), np.ones(5))
+    assert 0.1 < found.factor < 10
+    assert 0 < found.noise_var < 100
+    assert 2.1 < found.noise_dof < 100
+
+
+def test_rows_without_residuals(rng):
+    """Whether members differ or not: finite numbers, and the noise next to nothing."""
+    spread = rng.normal(size=(4, 60))
+    for members in (spread, np.zeros((4, 60))):
+        found = calibrate(members, members.mean(axis=0), np.ones(60))
+        assert np.isfinite(numbers(found)).all()
+        assert 0 < found.noise_var < 1e-100
+        assert np.isfinite(found.predictive(members).interval(0.9)).all()
+
+
+def test_more_rows_than_needed_are_left_out(rng):
+    members, y = draw(rng, Calibration(1.0, 1.0, 10.0), n_rows=5_200)
+    y[5_000:] = 1e6
+    found = calibrate(members, y, np.ones(5_200), np.ones(5_200))
+    assert found == calibrate(members[:, :5_000], y[:5_000], np.ones(5_000))
