@@ -9,14 +9,19 @@ the pooled mean with
 where ``share`` is that of the members' spread in the scale; s^2 / M is what the mean of M is off
 by in any case, so fewer members may be used here than later. Factor, noise and the tails of the
 noise are those of highest likelihood, with weak priors that matter for a few dozen rows only.
+
+A variance of few members is itself so noisy that its factor would come out too small, and
+intervals far from the data too narrow. In the fit each s^2 is therefore moderated: drawn towards
+what all rows have in common, as much as their scatter says is chance (Smyth 2004).
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
-from anchored.predictive import Predictive
+from anchored.predictive import Predictive, combined, standard_log_density
 
 _MAX_ROWS = 5_000  # more rows would not change three numbers
 _LEAST_NOISE = 1e-9  # share of the mean squared error
@@ -24,6 +29,7 @@ _LEAST_DOF = 2.1  # the variance of the noise must be finite
 _USUAL_DOF = 10.0  # centre of the prior of noise_dof ...
 _DOF_SPREAD = 1.5  # ... and its deviation, in logs
 _FACTOR_SPREAD = 1.0  # deviation of the factor around one, in logs
+_LEAST_COMMON, _MOST_COMMON = 0.02, 1e4  # degrees of freedom that rows have in common
 _TINY = 1e-150
 
 
@@ -48,6 +54,14 @@ class Calibration:
         noise = np.broadcast_to(self.noise_var * shape, members.shape)
         return self.applied(Predictive.from_members(members, noise, "student-t"))
 
+    def log_density(self, members, y, shape, spread: tuple[np.ndarray, float]) -> np.ndarray:
+        """Of held-out targets [batch], with the moderated ``spread`` of their few members."""
+        variance, spread_dof = spread
+        total = (self.factor + 1 / len(members)) * variance
+        scale2, dof = combined(total, spread_dof, self.noise_var * shape, self.noise_dof)
+        z = (y - members.mean(axis=0)) / np.sqrt(scale2)
+        return standard_log_density(z, dof) - 0.5 * np.log(scale2)
+
     def applied(self, dist: Predictive) -> Predictive:
         """``dist`` with the members' variance scaled and the tails of the noise."""
         epistemic = self.factor * dist.epistemic_var
@@ -63,16 +77,17 @@ def calibrate(
     """
     shape = np.broadcast_to(shape, y.shape)[:_MAX_ROWS]
     members, y, weight = members[:, :_MAX_ROWS], y[:_MAX_ROWS], weight[:_MAX_ROWS]
-    square = np.average(np.square(y - members.mean(axis=0)), weights=weight)
+    square = max(np.average(np.square(y - members.mean(axis=0)), weights=weight), _TINY)
+    spread = moderated(members, weight)
 
     def made(theta: np.ndarray) -> Calibration:
         log_factor, log_noise, log_dof = theta
-        noise_var = np.exp(log_noise) * max(square, _TINY)
+        noise_var = np.exp(log_noise) * square
         return Calibration(np.exp(log_factor), noise_var, _LEAST_DOF + np.exp(log_dof))
 
     def negative(theta: np.ndarray) -> float:
         surprise = (theta[0] / _FACTOR_SPREAD, (theta[2] - np.log(_USUAL_DOF)) / _DOF_SPREAD)
-        log_density = made(theta).predictive(members, shape).log_density(y)
+        log_density = made(theta).log_density(members, y, shape, spread)
         return (0.5 * np.square(surprise).sum() - weight @ log_density) / weight.sum()
 
     bounds = [(-4.0, 4.0), (np.log(_LEAST_NOISE), 3.0), (-3.0, 6.0)]
@@ -80,3 +95,30 @@ def calibrate(
     starts = [np.array([0.0, log_noise, np.log(_USUAL_DOF)]) for log_noise in (-0.5, -8.0)]
     found = [optimize.minimize(negative, s, method="L-BFGS-B", bounds=bounds) for s in starts]
     return made(min(found, key=lambda result: result.fun).x)
+
+
+def moderated(members: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
+    """Variance of the members at each row, moderated, and its degrees of freedom.
+
+    If true variances are scaled inverse chi-squares, log s^2 scatters by trigamma of half the
+    degrees of freedom of s^2 and of theirs; the latter and the scale follow from its moments.
+    """
+    dof = len(members) - 1
+    variance = np.maximum(members.var(axis=0, ddof=1), _TINY)
+    logs = np.log(variance) - special.digamma(dof / 2) + np.log(dof / 2)
+    centre = np.average(logs, weights=weight)
+    chance = special.polygamma(1, dof / 2)
+    scatter = np.average(np.square(logs - centre), weights=weight) - chance
+    if scatter <= special.polygamma(1, _MOST_COMMON / 2):
+        return np.full_like(variance, np.exp(centre)), np.inf
+    if scatter >= special.polygamma(1, _LEAST_COMMON / 2):
+        return variance, dof
+    common = 2 * _trigamma_inverse(scatter)
+    centre += special.digamma(common / 2) - np.log(common / 2)
+    return (common * np.exp(centre) + dof * variance) / (common + dof), common + dof
+
+
+def _trigamma_inverse(value: float) -> float:
+    least, most = _LEAST_COMMON / 2, _MOST_COMMON / 2
+    found: Any = optimize.brentq(lambda h: special.polygamma(1, h) - value, least, most)
+    return float(found)

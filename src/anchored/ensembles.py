@@ -9,7 +9,7 @@ of the penalty, in its weight, and in noise added to the targets.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -18,15 +18,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored._errors import Status, bad_value, unknown_name
-from anchored._tree import Raveller, as_pytree, from_pytree, squared_distance, take_members
+from anchored._tree import (
+    Raveller,
+    as_pytree,
+    from_pytree,
+    squared_distance,
+    take_members,
+)
 from anchored._typing import Array, Likelihood, MemberMap, Network, Params
 from anchored.data import Data
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.predictive import Predictive
-from anchored.priors import Prior, draw_anchors, member_keys
+from anchored.priors import Prior, member_keys
 from anchored.scaling import best_member_map, n_members_of
 from anchored.training import Batch, OnCheck, Schedule, TrainInfo, train
 
+_AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
 _BLOCK_ROWS = (256, 16_384)  # least and most rows predicted at a time
 
@@ -71,8 +78,9 @@ class Ensemble:
         """Members that diverged twice and are not part of the ensemble."""
         return tuple(sorted(set(range(len(self.info.status))) - set(self.member_ids)))
 
-    def take(self, index: np.ndarray) -> "Ensemble":
+    def take(self, index: Iterable[int]) -> "Ensemble":
         """The ensemble of some kept members alone."""
+        index = np.fromiter(index, int)
         return dataclasses.replace(
             self,
             params=take_members(self.params, index),
@@ -80,9 +88,20 @@ class Ensemble:
             member_ids=tuple(self.member_ids[i] for i in index),
         )
 
+    def split(self, n_first: int) -> tuple["Ensemble", "Ensemble"]:
+        """The members numbered below ``n_first`` with their own record of training; the others."""
+        numbers = np.array(self.member_ids)
+        status, objective, steps = self.info
+        first = dataclasses.replace(
+            self.take(np.flatnonzero(numbers < n_first)),
+            info=TrainInfo(status[:n_first], objective[:, :n_first], steps),
+            retrained=tuple(j for j in self.retrained if j < n_first),
+        )
+        return first, self.take(np.flatnonzero(numbers >= n_first))
+
     def member(self, index: int) -> "Ensemble":
         """The ensemble of one kept member alone."""
-        return self.take(np.array([range(self.n_members)[index]]))
+        return self.take([range(self.n_members)[index]])
 
     def predict(self, x) -> Predictive:
         """Pooled predictive at ``x`` [batch, ...], in the units the ensemble was trained in."""
@@ -158,8 +177,9 @@ def fit_ensemble(
     schedule = schedule or Schedule()
     member_map = member_map or best_member_map(network, n_members)
     key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
-    centres, drawn = _draw(network, row.anchors, n_members, key_anchor, key_init, prior, data.x[:1])
-    start = drawn if start is None else start
+    centres = _centres(key_anchor, prior, n_members, row.anchors)
+    if start is None:
+        start = _initial_params(network, key_init, range(n_members), data.x[:1])
     own = _Own(centres, None, None if folds is None else jnp.asarray(folds.of_member))
     if row.target_noise:
         own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
@@ -269,8 +289,8 @@ def _train_members(
 
 def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
     """Second try for diverged members: new initial draw, same anchor, a lower rate."""
-    keys = member_keys(key_init, len(info.status))[failed]
-    start = _initial_params(network, jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), data.x[:1])
+    key_again = jax.random.fold_in(key_init, _AGAIN)
+    start = _initial_params(network, key_again, failed.tolist(), data.x[:1])
     again, second = fit(start, take_members(own, failed), schedule.slower(_RETRY_RATE))
     params = jax.tree.map(lambda old, new: old.at[failed].set(new), params, again)
     status = info.status.copy()
@@ -326,19 +346,32 @@ def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: D
         )
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _draw(network, anchors, n_members, key_anchor, key_init, prior, x) -> tuple[Params, Params]:
-    """Centres of the penalty and initial parameters, independent of each other."""
+def _centres(key: Array, prior: Prior, n_members: int, anchors: bool) -> Params:
+    """Centres of the penalty: an anchor for each member, or the prior mean for all."""
     if anchors:
-        centres = draw_anchors(key_anchor, prior, n_members)
-    else:
-        centres = jax.tree.map(lambda m: jnp.broadcast_to(m, (n_members, *m.shape)), prior.mean)
-    return centres, _initial_params(network, member_keys(key_init, n_members), x)
+        return _stacked([_anchor(prior, key, j) for j in range(n_members)])
+    return jax.tree.map(lambda m: jnp.broadcast_to(m, (n_members, *m.shape)), prior.mean)
+
+
+def _initial_params(network: Network, key: Array, members: Iterable[int], x: Array) -> Params:
+    return _stacked([_initial(network, key, j, x) for j in members])
+
+
+def _stacked(trees: list[Params]) -> Params:
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+
+
+# Programs that draw take long to compile: one for a single member serves any number of them.
+
+
+@jax.jit
+def _anchor(prior: Prior, key: Array, j: int) -> Params:
+    return prior.sample(jax.random.fold_in(key, j))
 
 
 @partial(jax.jit, static_argnums=0)
-def _initial_params(network: Network, keys: Array, x: Array) -> Params:
-    return jax.vmap(lambda key: network.init(key, x))(keys)
+def _initial(network: Network, key: Array, j: int, x: Array) -> Params:
+    return network.init(jax.random.fold_in(key, j), x)
 
 
 @partial(jax.jit, static_argnums=0)

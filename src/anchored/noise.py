@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored._typing import Array, Number
-from anchored.calibration import Calibration, calibrate
+from anchored.calibration import Calibration, calibrate, moderated
 from anchored.data import Data
 from anchored.ensembles import Ensemble, Folds, fit_ensemble
 from anchored.networks import MLP
@@ -67,7 +67,7 @@ def learn_noise(
     if len(y) < MIN_SHAPE_ROWS or not plain or not residual.any():
         return constant
     folds = np.arange(len(y)) % _N_FOLDS
-    spread = (constant.calibration.factor + 1 / len(members)) * members.var(axis=0, ddof=1)
+    spread = (constant.calibration.factor + 1 / len(members)) * moderated(members, weight)[0]
     learned = _learn_shape(key, x, residual, spread, weight, folds)
     if learned is None:
         return constant
@@ -140,10 +140,12 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.nda
 def _gains(members, y, weight, shape, folds) -> np.ndarray:
     """What the shape adds to the log density of each row, given the other folds."""
     gains = np.empty(len(y))
+    variance, dof = moderated(members, weight)
     for fold in range(_N_FOLDS):
         here, rest = folds == fold, folds != fold
         with_shape = calibrate(members[:, rest], y[rest], weight[rest], shape[rest])
         without = calibrate(members[:, rest], y[rest], weight[rest])
-        gains[here] = with_shape.predictive(members[:, here], shape[here]).log_density(y[here])
-        gains[here] -= without.predictive(members[:, here]).log_density(y[here])
+        held = members[:, here], y[here]
+        gains[here] = with_shape.log_density(*held, shape[here], (variance[here], dof))
+        gains[here] -= without.log_density(*held, 1.0, (variance[here], dof))
     return gains

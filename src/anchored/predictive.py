@@ -123,10 +123,8 @@ class Predictive:
             # The mean of M members is off by a share of their variance in any case.
             n = len(self.members)
             spread, spread_dof = spread + self.members.var(axis=0, ddof=1) / n, n - 1
-        total = spread + self.aleatoric_var * (1 - 2 / self.noise_dof)  # squares of scales
-        share = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
-        in_dof = share**2 / spread_dof + (1 - share) ** 2 / self.noise_dof
-        return self.mean, np.sqrt(total), 1 / np.maximum(in_dof, 1 / _MAX_DOF)
+        scale2, dof = combined(spread, spread_dof, self.aleatoric_var, self.noise_dof)
+        return self.mean, np.sqrt(scale2), dof
 
     def quantiles(self, levels) -> np.ndarray:
         """Quantiles [level, batch, ...] of each marginal; ``levels`` lie in (0, 1)."""
@@ -180,9 +178,7 @@ class Predictive:
 
     def _location_scale_log_density(self, y: np.ndarray) -> np.ndarray:
         location, scale, dof = self._location_scale()
-        z = (y - location) / scale
-        logs = np.where(dof >= _MAX_DOF, _normal_log_density(z), _student_log_density(z, dof))
-        return logs - np.log(scale)
+        return standard_log_density((y - location) / scale, dof) - np.log(scale)
 
     def _poisson_log_density(self, y: np.ndarray) -> np.ndarray:
         # An equal mixture of the members' Poissons.
@@ -211,6 +207,22 @@ class Predictive:
             raise TypeError("Mutual information needs members; this predictive has none.")
         each = special.entr(_class_probabilities(self.members, self.family)).sum(axis=-1)
         return np.maximum(self.entropy - each.mean(axis=0), 0.0)
+
+
+def combined(spread, spread_dof, noise_var, noise_dof) -> tuple[np.ndarray, np.ndarray]:
+    """Squared scale and degrees of freedom of spread and noise together (Welch-Satterthwaite).
+
+    ``spread`` is a squared scale, ``noise_var`` a variance.
+    """
+    total = spread + noise_var * (1 - 2 / noise_dof)
+    share = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
+    in_dof = share**2 / spread_dof + (1 - share) ** 2 / noise_dof
+    return total, 1 / np.maximum(in_dof, 1 / _MAX_DOF)
+
+
+def standard_log_density(z: np.ndarray, dof: np.ndarray) -> np.ndarray:
+    """Log density of the standard Student-t, normal where there are very many degrees."""
+    return np.where(dof >= _MAX_DOF, _normal_log_density(z), _student_log_density(z, dof))
 
 
 def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:

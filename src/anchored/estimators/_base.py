@@ -25,7 +25,7 @@ from anchored._validation import (
     whole,
 )
 from anchored.data import Data, Standardiser
-from anchored.ensembles import METHODS, Ensemble, fit_ensemble, model_shapes
+from anchored.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
 from anchored.networks import MLP
 from anchored.predictive import Predictive
 from anchored.priors import Prior
@@ -185,24 +185,28 @@ class AnchoredEstimator(BaseEstimator):
             )
         return Model(network, prior, likelihood, data)
 
-    def _train(self, key, model: Model) -> Ensemble:
-        """Train the members, and turn what went wrong into warnings."""
-        ensemble = self._train_members(key, model, whole("n_members", self.n_members))
-        _report_failures(ensemble, self._schedule(model.data.n_rows).epochs)
-        return ensemble
-
-    def _train_members(self, key, model: Model, n_members: int, folds=None) -> Ensemble:
-        title = type(self).__name__ + ("" if folds is None else ", rows held out")
-        with progress_bar(self.verbose, title) as on_check:
-            return fit_ensemble(
+    def _train(
+        self, key, model: Model, folds: Folds | None = None
+    ) -> tuple[Ensemble, Ensemble | None]:
+        """The members, and those of ``folds``; what went wrong becomes warnings."""
+        n_members = n_trained = whole("n_members", self.n_members)
+        if folds is not None:  # all in one program: compiled once, and better shared out
+            everyone = np.concatenate([np.full(n_members, -2), folds.of_member])
+            folds, n_trained = folds._replace(of_member=everyone), len(everyone)
+        schedule = self._schedule(model.data.n_rows)
+        with progress_bar(self.verbose, type(self).__name__) as on_check:
+            trained = fit_ensemble(
                 key,
                 *model,
                 method=self.method,
-                n_members=n_members,
-                schedule=self._schedule(model.data.n_rows),
+                n_members=n_trained,
+                schedule=schedule,
                 folds=folds,
                 on_check=on_check,
             )
+        ensemble, others = (trained, None) if folds is None else trained.split(n_members)
+        _report_failures(ensemble, schedule.epochs)
+        return ensemble, others
 
     def predict_dist(self, X) -> Predictive:
         """The whole predictive distribution of each row, in the target's units."""

@@ -98,7 +98,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         if self._needs_first_var():
             first_var = tuning.tune_classification(self._twin(x), x, labels[:, 0], weight)
         model = self._model(x, labels, weight, Categorical(), len(classes), first_var)
-        ensemble = self._train(random_key(self.random_state), model)
+        ensemble, _ = self._train(random_key(self.random_state), model)
         # Only now, so that a fit that fails leaves an earlier one as it was.
         self.ensemble_, self.prior_ = ensemble, model.prior
         self.x_standardiser_, self.classes_ = x_standardiser, classes

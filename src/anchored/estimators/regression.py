@@ -13,7 +13,7 @@ from anchored._validation import check_range
 from anchored.calibration import Calibration
 from anchored.data import Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds
-from anchored.estimators._base import AnchoredEstimator, Model, random_key
+from anchored.estimators._base import AnchoredEstimator, random_key
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
 from anchored.noise import NoiseModel, learn_noise
@@ -25,7 +25,6 @@ _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _RESIDUAL_ROWS = 20_000  # training rows the noise is averaged or checked on after training
 _LEAST_HELD_OUT = 30  # rows below which none are held out to learn the noise
 _N_FOLDS, _FOLD_MEMBERS = 5, 4
-_FEW_ROWS, _MANY_FOLDS = 500, 10  # of few rows, a fifth would be missed too much
 _MANY_ROWS = 5_000  # from here on one fold is enough ...
 _MANY_MEMBERS = 8  # ... for so many members
 _MOST_HELD_OUT = 10_000
@@ -43,8 +42,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members (ten below 500 rows), or one fold of eight from 5,000 rows on. With
-    ``noise_var`` given, or fewer than 30 rows, none of this is done.
+    folds of four members, or one fold of eight from 5,000 rows on. With ``noise_var`` given, or
+    fewer than 30 rows, none of this is done.
 
     Parameters
     ----------
@@ -145,13 +144,16 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         n_outputs = y.shape[1] * (2 if noise_var is None else 1)
         model = self._model(x, y, weight, likelihood, n_outputs, first_var)
         key = random_key(self.random_state)
-        ensemble, noise = self._train(key, model), None
+        folds = None
         if given is None and noise_var is not None:
-            noise = self._learn_noise(key, model, x, y, weight)
-            if noise is None:
-                noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
-            else:
-                noise_var = _average_noise(noise, x, weight)
+            folds = _held_out(len(x), self.n_members)
+        ensemble, others = self._train(key, model, folds)
+        noise = None
+        if folds is not None and others is not None and others.n_members == len(folds.of_member):
+            noise = _learn_noise(key, others, folds, x, y, weight)
+            noise_var = _average_noise(noise, x, weight)
+        elif given is None and noise_var is not None:
+            noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
         # Only now, so that a fit that fails leaves an earlier one as it was.
         self.ensemble_, self.prior_ = ensemble, model.prior
         self.x_standardiser_, self.y_standardiser_ = x_standardiser, y_standardiser
@@ -173,21 +175,6 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                 first_var = tuned.first_var
             given = tuned.noise_var
         return first_var or 1.0, None if learned else given
-
-    def _learn_noise(self, key, model: Model, x, y, weight) -> list[NoiseModel] | None:
-        """A noise model for each output, from rows held out; None if there are too few."""
-        if self.n_members < 2 or len(x) < _LEAST_HELD_OUT:
-            return None
-        folds = _held_out(len(x))
-        key_fit, *keys = jax.random.split(jax.random.fold_in(key, 1), 1 + y.shape[1])
-        ensemble = self._train_members(key_fit, model, len(folds.of_member), folds)
-        if ensemble.dropped:  # rather no answer than a poor one
-            return None
-        rows, means = _held_out_means(ensemble, x, folds)
-        return [
-            learn_noise(keys[i], x[rows], means[..., i], y[rows, i], weight[rows])
-            for i in range(y.shape[1])
-        ]
 
     def _given_noise_var(self, y_standardiser: Standardiser) -> np.ndarray | None:
         """The noise in standardised units if it was given."""
@@ -290,28 +277,34 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
     return standardiser
 
 
-def _held_out(n_rows: int) -> Folds:
-    """Every row once, in folds; or a fifth of many rows. Rows come in random order."""
+def _held_out(n_rows: int, n_members: int) -> Folds | None:
+    """Every row once, in folds, or a fifth of many rows; rows come in random order.
+
+    None if there are too few rows, or one member only, which has no spread.
+    """
+    if n_members < 2 or n_rows < _LEAST_HELD_OUT:
+        return None
     if n_rows < _MANY_ROWS:
-        n_folds = _MANY_FOLDS if n_rows < _FEW_ROWS else _N_FOLDS
-        of_row = np.arange(n_rows) % n_folds
-        return Folds(of_row, np.repeat(np.arange(n_folds), _FOLD_MEMBERS))
+        of_row = np.arange(n_rows) % _N_FOLDS
+        return Folds(of_row, np.repeat(np.arange(_N_FOLDS), _FOLD_MEMBERS))
     of_row = np.full(n_rows, -1)
     of_row[: min(n_rows // _N_FOLDS, _MOST_HELD_OUT)] = 0
     return Folds(of_row, np.zeros(_MANY_MEMBERS, int))
 
 
-def _held_out_means(ensemble: Ensemble, x, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the rows held out, and what members that did not see them say of them."""
+def _learn_noise(key, others: Ensemble, folds: Folds, x, y, weight) -> list[NoiseModel]:
+    """A noise model for each output, by what members say of rows that they did not see."""
     parts = []
     for fold in np.unique(folds.of_member):
-        rows, members = (
-            np.flatnonzero(folds.of_row == fold),
-            np.flatnonzero(folds.of_member == fold),
-        )
-        parts.append((rows, ensemble.take(members).moments(x[rows])[0]))
-    rows, means = zip(*parts, strict=True)
-    return np.concatenate(rows), np.concatenate(means, axis=1).astype(np.float64)
+        rows, members = np.flatnonzero(folds.of_row == fold), folds.of_member == fold
+        parts.append((rows, others.take(np.flatnonzero(members)).moments(x[rows])[0]))
+    rows = np.concatenate([rows for rows, _ in parts])
+    means = np.concatenate([means for _, means in parts], axis=1).astype(np.float64)
+    keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
+    return [
+        learn_noise(keys[i], x[rows], means[..., i], y[rows, i], weight[rows])
+        for i in range(y.shape[1])
+    ]
 
 
 def _average_noise(noise: list[NoiseModel], x: np.ndarray, weight: np.ndarray) -> np.ndarray:
