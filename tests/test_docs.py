@@ -47,3 +47,23 @@ def test_the_readme_s_speed_is_the_recorded_one():
     assert (
         f"{ratio:.0f}x faster a step than a plain PyTorch loop" in (ROOT / "README.md").read_text()
     )
+
+
+def test_the_page_of_benchmarks_is_the_recorded_one():
+    from benchmarks import uci_page
+
+    assert uci_page.page() == uci_page.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_readme_s_counts_are_those_of_the_page():
+    page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    counts = re.findall(r"NLL is lower than ([^.]+?) on (\d) of (\d) data sets", page)
+    by_name = {name: (int(n), int(of)) for name, n, of in counts}
+    for name, words in (
+        ("the paper's anchored 5x 50", "than the paper's tuned ensemble"),
+        ("Deep Ensembles as published", "than published Deep Ensembles"),
+        ("the best seen", "than the best published number we know"),
+    ):
+        n, of = by_name[name]
+        assert f"{n} of {of} {words}" in readme

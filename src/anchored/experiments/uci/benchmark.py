@@ -90,7 +90,7 @@ def start_or_resume(job: Job, folder: Path) -> Record:
         "dataset": job.dataset,
         "method": job.method,
         "seed": job.seed,
-        "settings": plain(dataclasses.asdict(job.settings)),
+        "settings": None if job.preset == "defaults" else plain(dataclasses.asdict(job.settings)),
         "versions": versions(),
         "cores": n_cores(),
         "splits": {},
