@@ -180,6 +180,9 @@ def test_every_row_is_held_out_once_or_a_fifth_of_many():
 
     few, many, most = (_held_out(n, n_members=5) for n in (4_999, 6_000, 100_000))
     assert _held_out(29, n_members=5) is _held_out(100, n_members=1) is None
+    fewest = _held_out(499, n_members=5)
+    assert np.bincount(fewest.of_member).tolist() == [3] * 10
+    assert np.ptp(np.bincount(fewest.of_row)) <= 1
     assert set(few.of_row) == set(few.of_member) == set(range(5))
     assert np.bincount(few.of_member).tolist() == [4] * 5
     assert np.ptp(np.bincount(few.of_row)) <= 1

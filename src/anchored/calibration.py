@@ -52,7 +52,9 @@ class Calibration:
     def predictive(self, members: np.ndarray, shape: np.ndarray | float = 1.0) -> Predictive:
         """Pool member means [member, batch]; ``shape`` [batch] multiplies the noise."""
         noise = np.broadcast_to(self.noise_var * shape, members.shape)
-        return self.applied(Predictive.from_members(members, noise, "student-t"))
+        dist = Predictive.from_members(members, noise, "student-t")
+        epistemic = self.factor * dist.epistemic_var
+        return dataclasses.replace(dist, epistemic_var=epistemic, noise_dof=self.noise_dof)
 
     def log_density(self, members, y, shape, spread: tuple[np.ndarray, float]) -> np.ndarray:
         """Of held-out targets [batch], with the moderated ``spread`` of their few members."""
@@ -61,11 +63,6 @@ class Calibration:
         scale2, dof = combined(total, spread_dof, self.noise_var * shape, self.noise_dof)
         z = (y - members.mean(axis=0)) / np.sqrt(scale2)
         return standard_log_density(z, dof) - 0.5 * np.log(scale2)
-
-    def applied(self, dist: Predictive) -> Predictive:
-        """``dist`` with the members' variance scaled and the tails of the noise."""
-        epistemic = self.factor * dist.epistemic_var
-        return dataclasses.replace(dist, epistemic_var=epistemic, noise_dof=self.noise_dof)
 
 
 def calibrate(

@@ -41,7 +41,7 @@ _FINAL_RATE = 0.01
 _TOLERANCE = 1e-4
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 _WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
-_MANY_ROWS = 5_000  # from here on a second hidden layer pays
+MANY_ROWS = 5_000  # from here on a second hidden layer pays
 
 
 class Model(NamedTuple):
@@ -125,7 +125,7 @@ class AnchoredEstimator(BaseEstimator):
         if isinstance(hidden, str):
             if hidden != "auto":
                 raise bad_value("hidden", hidden, '"auto", a width or several')
-            return _WIDTHS if n_rows < _MANY_ROWS else _MANY_WIDTHS
+            return _WIDTHS if n_rows < MANY_ROWS else _MANY_WIDTHS
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 

@@ -1,6 +1,7 @@
 """The regressor."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -10,10 +11,9 @@ from sklearn.base import RegressorMixin
 from anchored import gp, tuning
 from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
-from anchored.calibration import Calibration
 from anchored.data import Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds
-from anchored.estimators._base import AnchoredEstimator, random_key
+from anchored.estimators._base import MANY_ROWS, AnchoredEstimator, random_key
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
 from anchored.noise import NoiseModel, learn_noise
@@ -24,9 +24,10 @@ GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _RESIDUAL_ROWS = 20_000  # training rows the noise is averaged or checked on after training
 _LEAST_HELD_OUT = 30  # rows below which none are held out to learn the noise
-_N_FOLDS, _FOLD_MEMBERS = 5, 4
-_MANY_ROWS = 5_000  # from here on one fold is enough ...
-_MANY_MEMBERS = 8  # ... for so many members
+_FEW_ROWS = 500
+_FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
+_FOLDS = (5, 4)
+_MANY_MEMBERS = 8  # of a single fold, which is enough for many rows
 _MOST_HELD_OUT = 10_000
 
 
@@ -42,8 +43,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members, or one fold of eight from 5,000 rows on. With ``noise_var`` given, or
-    fewer than 30 rows, none of this is done.
+    folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. With
+    ``noise_var`` given, or fewer than 30 rows, none of this is done.
 
     Parameters
     ----------
@@ -145,7 +146,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         model = self._model(x, y, weight, likelihood, n_outputs, first_var)
         key = random_key(self.random_state)
         folds = None
-        if given is None and noise_var is not None:
+        # Networks that run one by one are slow: they get no others beside them.
+        if given is None and noise_var is not None and getattr(model.network, "vmappable", True):
             folds = _held_out(len(x), self.n_members)
         ensemble, others = self._train(key, model, folds)
         noise = None
@@ -220,10 +222,10 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         elif self.noise_var_ is not None:
             var = self.noise_var_ / scaler.scale**2
         dist = Predictive.from_members(mean, np.broadcast_to(var, mean.shape), self.predictive)
-        if self._noise is not None and dist.n_members != 1:
-            columns = [noise.calibration for noise in self._noise]
-            factor, dof = np.transpose([(c.factor, c.noise_dof) for c in columns])
-            dist = Calibration(factor, np.nan, dof).applied(dist)
+        if self._noise is not None:
+            found = [noise.calibration for noise in self._noise]
+            factor, dof = np.transpose([(c.factor, c.noise_dof) for c in found])
+            dist = replace(dist, epistemic_var=factor * dist.epistemic_var, noise_dof=dof)
         dist = dist.rescaled(scaler.scale, scaler.mean)
         return dist.one_target() if self._one_target else dist
 
@@ -284,11 +286,11 @@ def _held_out(n_rows: int, n_members: int) -> Folds | None:
     """
     if n_members < 2 or n_rows < _LEAST_HELD_OUT:
         return None
-    if n_rows < _MANY_ROWS:
-        of_row = np.arange(n_rows) % _N_FOLDS
-        return Folds(of_row, np.repeat(np.arange(_N_FOLDS), _FOLD_MEMBERS))
+    if n_rows < MANY_ROWS:
+        n_folds, n_each = _FEW_FOLDS if n_rows < _FEW_ROWS else _FOLDS
+        return Folds(np.arange(n_rows) % n_folds, np.repeat(np.arange(n_folds), n_each))
     of_row = np.full(n_rows, -1)
-    of_row[: min(n_rows // _N_FOLDS, _MOST_HELD_OUT)] = 0
+    of_row[: min(n_rows // _FOLDS[0], _MOST_HELD_OUT)] = 0
     return Folds(of_row, np.zeros(_MANY_MEMBERS, int))
 
 
