@@ -16,9 +16,9 @@ VARIANCES = [(1.0, 0.0), (1.0, 0.05), (0.6, 0.4), (0.1, 3.0), (0.0, 2.0)]
 def make(n_members, family="student-t"):
     """A marginal for each of `VARIANCES`, with mean 1."""
     epistemic, aleatoric = np.array(VARIANCES).T
-    return Predictive(
-        np.ones(len(VARIANCES)), epistemic, aleatoric, np.ones((n_members, len(VARIANCES))), family
-    )
+    pattern = stats.zscore(np.arange(n_members), ddof=1)[:, None]
+    members = 1 + pattern * np.sqrt(epistemic)
+    return Predictive.from_members(members, np.broadcast_to(aleatoric, members.shape), family)
 
 
 def marginals(dist):

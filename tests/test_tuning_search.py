@@ -115,7 +115,7 @@ def test_the_first_trial_is_the_default_schedule(n_rows):
     asked = optuna.trial.FixedTrial(search._default_schedule(Space(), n_rows))
     prior = search._TunedPrior(1.0, 0.1, 0.0)
     first = search._asked_settings(asked, MLP((50,)), prior, Space(), n_rows).schedule
-    default = AnchoredRegressor()._schedule(n_rows)
+    default = AnchoredRegressor(hidden=50)._schedule(n_rows)
     assert first.decay_rate == pytest.approx(default.decay_rate, abs=1e-5)
     assert first == dataclasses.replace(default, decay_rate=first.decay_rate, tolerance=0.0)
 
