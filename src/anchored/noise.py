@@ -101,7 +101,10 @@ class _Residual:
         return jnp.zeros_like(self.mean(outputs))
 
     def sample(self, key: Array, outputs: Array) -> Array:
-        raise NotImplementedError  # nothing asks for it
+        """Residuals of rows without spread."""
+        scale = jnp.sqrt(self.level * jnp.exp(self.mean(outputs)[..., :1]))
+        residual = scale * jax.random.t(key, _DOF, scale.shape, scale.dtype)
+        return jnp.concatenate([residual, jnp.zeros_like(residual)], axis=-1)
 
 
 def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.ndarray] | None:
