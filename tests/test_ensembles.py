@@ -21,6 +21,7 @@ from anchored import (
     rms,
 )
 from anchored._errors import Status
+from anchored._tree import as_pytree, from_pytree
 from anchored.ensembles import METHODS, Folds
 from anchored.priors import draw_anchors
 
@@ -132,6 +133,15 @@ def test_other_likelihoods(likelihood, n_outputs, make_y, rng):
     base = np.bincount(make_y(x).astype(int)) / 60
     entropy = -np.sum(base[base > 0] * np.log(base[base > 0]))
     assert -dist.log_density(y).mean() < entropy  # better than the marginal
+
+
+def test_each_likelihood_has_a_program_of_its_own():
+    """Structures without arrays are equal to JAX, so a Poisson fit once ran as a Bernoulli one."""
+    kinds = [Categorical(), Bernoulli(), Poisson(), HeteroskedasticGaussian(), Laplace(0.3)]
+    structures = [jax.tree.structure(as_pytree(kind)) for kind in kinds]
+    for i, one in enumerate(structures):
+        assert [one == other for other in structures] == [i == j for j in range(len(kinds))]
+    assert [from_pytree(as_pytree(kind)) for kind in kinds] == kinds
 
 
 @dataclasses.dataclass(frozen=True)

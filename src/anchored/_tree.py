@@ -71,18 +71,24 @@ class Raveller:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Static:
-    """A plain object carried through `jit` as part of the program, not as data."""
+class Carried:
+    """An object on its way into a compiled program: its arrays as data, the rest as its key.
 
-    value: Any = dataclasses.field(metadata={"static": True})
+    The class is part of that key by our own doing: to JAX 0.10 two registered dataclasses
+    with as many fields are one structure, and it may run one with the program of the other.
+    """
+
+    arrays: Any  # the object itself if it is a pytree
+    plain: Any = dataclasses.field(metadata={"static": True})  # its class, or else the object
 
 
-def as_pytree(value: Any) -> Any:
-    """Registered pytrees pass unchanged; a plain (hashable) object becomes `Static`."""
+def as_pytree(value: Any) -> Carried:
+    """Wrap a registered pytree or a plain (hashable) object for `jit`."""
     leaves = jax.tree.leaves(value)
-    return Static(value) if len(leaves) == 1 and leaves[0] is value else value
+    is_plain = len(leaves) == 1 and leaves[0] is value
+    return Carried(None, value) if is_plain else Carried(value, type(value))
 
 
-def from_pytree(value: Any) -> Any:
+def from_pytree(carried: Carried) -> Any:
     """Inverse of `as_pytree`."""
-    return value.value if isinstance(value, Static) else value
+    return carried.plain if carried.arrays is None else carried.arrays
