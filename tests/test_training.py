@@ -99,15 +99,14 @@ def test_loss_is_the_negative_log_posterior_over_n(line_data):
         log_lik = likelihood.log_prob(network.apply(p, x), y).sum()
         return -(log_lik + prior.log_prob(p)) / n
 
+    from anchored._tree import as_pytree
     from anchored.ensembles import _Extra, _Own
     from anchored.training import Batch
 
     loss = MemberLoss(network, None)
     batch = Batch(x, y, jnp.ones(n), jnp.arange(n), 1 / n)
-    ours = [
-        loss(p, _Own(prior.mean, None, None), _Extra(prior.scale, likelihood, 1 / n, None), batch)
-        for p in (one, two)
-    ]
+    extra = _Extra(prior.scale, as_pytree(likelihood), 1 / n, None)
+    ours = [loss(p, _Own(prior.mean, None, None), extra, batch) for p in (one, two)]
     np.testing.assert_allclose(ours[0] - ours[1], posterior(one) - posterior(two), rtol=1e-4)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from anchored._typing import Array, Params
 
@@ -17,8 +18,11 @@ def leaf_paths(tree: Params) -> list[str]:
 
 
 def take_members(tree: Params, index: Any) -> Params:
-    """Select members (axis 0) of a stacked tree; an integer index drops the axis."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
+    """Select members (axis 0) of a stacked tree; an integer index drops the axis.
+
+    By NumPy: JAX would compile several programs for each shape of a leaf.
+    """
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), tree)
 
 
 def concatenate_members(trees: list[Params]) -> Params:

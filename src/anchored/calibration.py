@@ -49,10 +49,12 @@ class Calibration:
     noise_var: float
     noise_dof: float
 
-    def predictive(self, members: np.ndarray, shape: np.ndarray | float = 1.0) -> Predictive:
+    def predictive(
+        self, members: np.ndarray, shape: np.ndarray | float = 1.0, family: str = "student-t"
+    ) -> Predictive:
         """Pool member means [member, batch]; ``shape`` [batch] multiplies the noise."""
         noise = np.broadcast_to(self.noise_var * shape, members.shape)
-        dist = Predictive.from_members(members, noise, "student-t")
+        dist = Predictive.from_members(members, noise, family)
         epistemic = self.factor * dist.epistemic_var
         return dataclasses.replace(dist, epistemic_var=epistemic, noise_dof=self.noise_dof)
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored._errors import Status, bad_value, unknown_name
-from anchored._tree import Raveller, as_pytree, from_pytree, squared_distance, take_members
+from anchored._tree import Carried, Raveller, as_pytree, from_pytree, squared_distance, take_members
 from anchored._typing import Array, Likelihood, MemberMap, Network, Params
 from anchored.data import Data
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
@@ -216,7 +216,7 @@ class _Extra(NamedTuple):
     """What the loss needs that all members share."""
 
     scale: Params
-    likelihood: Likelihood
+    likelihood: Carried
     penalty: float
     folds: Array | None  # [row]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from anchored._typing import Array, Number
 from anchored.calibration import Calibration, calibrate, moderated
+from anchored.conformal import Conformal
 from anchored.data import Data
 from anchored.ensembles import Ensemble, Folds, fit_ensemble
 from anchored.networks import MLP
@@ -49,6 +50,7 @@ class NoiseModel(NamedTuple):
 
     calibration: Calibration
     shape: Shape | None  # None: the noise is the same everywhere
+    conformal: Conformal
 
     def at(self, x: np.ndarray) -> np.ndarray:
         """Variance of the noise at each row of ``x``."""
@@ -57,10 +59,24 @@ class NoiseModel(NamedTuple):
 
 
 def learn_noise(
-    key: Array, x: np.ndarray, members: np.ndarray, y: np.ndarray, weight: np.ndarray
+    key: Array,
+    x: np.ndarray,
+    members: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    family: str = "student-t",
 ) -> NoiseModel:
-    """From held-out rows: inputs, member means [member, batch], targets and weights [batch]."""
-    constant = NoiseModel(calibrate(members, y, weight), None)
+    """From held-out rows: inputs, member means [member, batch], targets and weights [batch].
+
+    ``family`` is that of the predictives to come, on which the width of intervals depends.
+    """
+
+    def model(shape: Shape | None, unseen: np.ndarray | float) -> NoiseModel:
+        calibration = calibrate(members, y, weight, unseen)
+        dist = calibration.predictive(members, unseen, family)
+        return NoiseModel(calibration, shape, dist.held_out(y, weight))
+
+    constant = model(None, 1.0)
     residual = y - members.mean(axis=0)
     # Tokens, whole numbers, say nothing by their size.
     plain = x.ndim == 2 and np.issubdtype(x.dtype, np.floating)
@@ -77,7 +93,7 @@ def learn_noise(
     error = np.sqrt(np.average(np.square(gains - gain), weights=weight) / len(y))
     if not gain > error:
         return constant
-    return NoiseModel(calibrate(members, y, weight, unseen), shape)
+    return model(shape, unseen)
 
 
 @jax.tree_util.register_dataclass

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from anchored._errors import bad_value, unknown_name
+from anchored.conformal import Conformal
 
 CONTINUOUS = ("gaussian", "student-t")
 FAMILIES = (*CONTINUOUS, "categorical", "bernoulli", "poisson")
@@ -37,6 +38,7 @@ class Predictive:
     members : array [member, ...] of each member's mean, or None for an exact method.
     family : gaussian, student-t, categorical, bernoulli or poisson.
     noise_dof : degrees of freedom of the noise, above 2; only ``student-t`` looks at it.
+    conformal : held-out rows that correct the width of `interval`, if there were any.
     """
 
     mean: np.ndarray
@@ -45,6 +47,7 @@ class Predictive:
     members: np.ndarray | None = None
     family: str = "gaussian"
     noise_dof: float | np.ndarray = np.inf
+    conformal: Conformal | None = None
 
     def __post_init__(self):
         if self.family not in FAMILIES:
@@ -82,6 +85,8 @@ class Predictive:
         }
         if np.ndim(self.noise_dof):
             parts["noise_dof"] = np.asarray(self.noise_dof)[..., 0]
+        if self.conformal is not None:
+            parts["conformal"] = self.conformal.one_target()
         return dataclasses.replace(self, **parts)
 
     @property
@@ -136,11 +141,25 @@ class Predictive:
         return location + scale * _standard_quantile(q, dof)
 
     def interval(self, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Central interval (lower, upper) that should contain ``coverage`` of the targets."""
+        """Central interval (lower, upper) that should contain ``coverage`` of the targets.
+
+        If rows were held out, its width is what they needed (`anchored.conformal`), so its ends
+        are not quite those of `quantiles`.
+        """
         if not (isinstance(coverage, (float, np.floating)) and 0 < coverage < 1):
             raise bad_value("coverage", coverage, "a number between 0 and 1, both excluded")
-        lower, upper = self.quantiles([(1 - coverage) / 2, (1 + coverage) / 2])
-        return lower, upper
+        location, scale, dof = self._location_scale()
+        half = scale * _half_width(coverage, dof)
+        if self.conformal is not None:
+            half = half * self.conformal.factor(coverage, _half_width)
+        return location - half, location + half
+
+    def held_out(self, y, weight: np.ndarray) -> Conformal:
+        """What targets ``y`` that the members had not seen say of the width of intervals."""
+        location, scale, dof = self._location_scale()
+        error = np.abs(self.observed(y) - location)
+        distance = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
+        return Conformal(distance, dof, weight)
 
     def cdf(self, y) -> np.ndarray:
         """Probability of a target below ``y``, for each marginal (the PIT of an observed y)."""
@@ -234,6 +253,10 @@ def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:
 
 def _standard_quantile(q: np.ndarray, dof: np.ndarray) -> np.ndarray:
     return np.where(dof >= _MAX_DOF, special.ndtri(q), special.stdtrit(dof, q))
+
+
+def _half_width(coverage: float, dof: np.ndarray) -> np.ndarray:
+    return _standard_quantile(np.asarray((1 + coverage) / 2), dof)
 
 
 def _normal_log_density(z: np.ndarray) -> np.ndarray:

@@ -215,14 +215,15 @@ def train(
 
 def _check_batch(data: Data) -> Batch:
     """The rows the objective is looked at on: spread evenly over those that count."""
-    counted = np.flatnonzero(np.asarray(data.weight))
+    x, y, weight = (np.asarray(array) for array in (data.x, data.y, data.weight))
+    counted = np.flatnonzero(weight)
     few = counted[np.linspace(0, len(counted) - 1, min(len(counted), _CHECK_ROWS)).astype(int)]
     # Repeating the last row without weight keeps to few shapes, as the padding does.
-    spare = min(len(data.weight), _CHECK_ROWS) - len(few)
-    rows = jnp.asarray(np.concatenate([few, np.repeat(len(data.weight) - 1, spare)]))
-    x, y = data.x[rows], data.y[rows]
-    weight = jnp.where(jnp.arange(len(rows)) < len(few), data.weight[rows], 0.0)
-    return Batch(x, y, weight, rows, 1.0 / float(weight.sum()), 0)
+    spare = min(len(weight), _CHECK_ROWS) - len(few)
+    rows = np.concatenate([few, np.repeat(len(weight) - 1, spare)]).astype(np.int32)
+    seen = np.concatenate([weight[few], np.zeros(spare, weight.dtype)])
+    x, y, weight, rows = map(jnp.asarray, (x[rows], y[rows], seen, rows))
+    return Batch(x, y, weight, rows, 1.0 / float(seen.sum()), 0)
 
 
 def _max_segment(data: Data, schedule: Schedule) -> int:

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored._errors import bad_value
-from anchored._tree import as_pytree, from_pytree
-from anchored._typing import Array, Likelihood, Params
+from anchored._tree import Carried, as_pytree, from_pytree
+from anchored._typing import Array, Params
 from anchored.baselines.problem import Problem, check_trained, predict_draws
 from anchored.networks import MLP
 from anchored.predictive import Predictive
@@ -64,7 +64,7 @@ class MCDropout:
 
 class _Extra(NamedTuple):
     scale: Params  # of the prior
-    likelihood: Likelihood
+    likelihood: Carried
     total_weight: float
 
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored._errors import EnsembleError, Status
-from anchored._tree import Raveller, as_pytree, from_pytree, take_members
+from anchored._tree import Carried, Raveller, as_pytree, from_pytree, take_members
 from anchored._typing import Array, Likelihood, Network, Params
 from anchored.data import Data
 from anchored.ensembles import member_moments
@@ -97,7 +97,7 @@ class Model(NamedTuple):
 
     mean: Array  # of the prior, as one vector
     scale: Array
-    likelihood: Likelihood
+    likelihood: Carried
     data: Data
 
 

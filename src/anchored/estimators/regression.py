@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from anchored import gp, tuning
 from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
+from anchored.conformal import Conformal
 from anchored.data import Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds
 from anchored.estimators._base import MANY_ROWS, AnchoredEstimator, random_key
@@ -152,7 +153,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         ensemble, others = self._train(key, model, folds)
         noise = None
         if folds is not None and others is not None and others.n_members == len(folds.of_member):
-            noise = _learn_noise(key, others, folds, x, y, weight)
+            noise = _learn_noise(key, others, folds, x, y, weight, self.predictive)
             noise_var = _average_noise(noise, x, weight)
         elif given is None and noise_var is not None:
             noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
@@ -225,7 +226,12 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if self._noise is not None:
             found = [noise.calibration for noise in self._noise]
             factor, dof = np.transpose([(c.factor, c.noise_dof) for c in found])
-            dist = replace(dist, epistemic_var=factor * dist.epistemic_var, noise_dof=dof)
+            dist = replace(
+                dist,
+                epistemic_var=factor * dist.epistemic_var,
+                noise_dof=dof,
+                conformal=Conformal.stacked([noise.conformal for noise in self._noise]),
+            )
         dist = dist.rescaled(scaler.scale, scaler.mean)
         return dist.one_target() if self._one_target else dist
 
@@ -294,7 +300,9 @@ def _held_out(n_rows: int, n_members: int) -> Folds | None:
     return Folds(of_row, np.zeros(_MANY_MEMBERS, int))
 
 
-def _learn_noise(key, others: Ensemble, folds: Folds, x, y, weight) -> list[NoiseModel]:
+def _learn_noise(
+    key, others: Ensemble, folds: Folds, x, y, weight, family: str
+) -> list[NoiseModel]:
     """A noise model for each output, by what members say of rows that they did not see."""
     parts = []
     for fold in np.unique(folds.of_member):
@@ -304,7 +312,7 @@ def _learn_noise(key, others: Ensemble, folds: Folds, x, y, weight) -> list[Nois
     means = np.concatenate([means for _, means in parts], axis=1).astype(np.float64)
     keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
     return [
-        learn_noise(keys[i], x[rows], means[..., i], y[rows, i], weight[rows])
+        learn_noise(keys[i], x[rows], means[..., i], y[rows, i], weight[rows], family)
         for i in range(y.shape[1])
     ]
 
