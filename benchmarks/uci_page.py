@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anchored.experiments.uci.paper import PAPER_SETTINGS
 from anchored.experiments.uci.published import PUBLISHED
-from anchored.report import benchmark_page, load_records
+from anchored.pages import benchmark_page, load_records
 from anchored.tuning import Settings
 
 ROOT = Path(__file__).parents[1]

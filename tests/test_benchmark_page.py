@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from anchored.experiments.uci.published import PUBLISHED
-from anchored.report import benchmark_page, load_records
+from anchored.pages import benchmark_page, load_records
 
 
 def record(preset, method, dataset, nll, student=None, n=20, **changed):

@@ -12,7 +12,7 @@ from anchored.cli import app
 from anchored.experiments.uci.methods import PAPER, Method
 from anchored.experiments.uci.paper import PAPER_SETTINGS
 from anchored.predictive import Predictive
-from anchored.report import load_records
+from anchored.pages import load_records
 from anchored.tuning import Settings
 
 runner = CliRunner(env={"COLUMNS": "200"})

@@ -16,7 +16,7 @@ from anchored.experiments import Context, Experiment, _runner
 from anchored.experiments._runner import Cell, Table, plain
 from anchored.experiments._toy import distance, mean_and_error, regions
 from anchored.predictive import Predictive
-from anchored.report import reproduction_page
+from anchored.pages import reproduction_page
 
 runner = CliRunner()
 

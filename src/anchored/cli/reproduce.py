@@ -131,7 +131,7 @@ def _recorded(folder: Path, name: str) -> dict:
 def _write_page(page: Path, folder: Path) -> None:
     """A Markdown page of the records in ``folder``, in the paper's order."""
     from anchored import experiments
-    from anchored.report import reproduction_page
+    from anchored.pages import reproduction_page
 
     found = [name for name in experiments.MODULES if (folder / f"{name}.json").is_file()]
     if not found:

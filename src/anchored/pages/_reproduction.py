@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from anchored.report._markdown import duration, table
+from anchored.pages._markdown import duration, table
 
 _HEAD = """# Reproduction
 

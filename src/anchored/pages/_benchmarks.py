@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from anchored.report._cells import (
+from anchored.pages._cells import (
     NONE,
     cell,
     count_better,
@@ -18,8 +18,8 @@ from anchored.report._cells import (
     seconds_cell,
     verdict,
 )
-from anchored.report._markdown import duration, table
-from anchored.report._records import SPLITS, Record, Results, Score
+from anchored.pages._markdown import duration, table
+from anchored.pages._records import SPLITS, Record, Results, Score
 
 Table = Mapping[str, Mapping[str, tuple[float, float | None]]]  # method, data set: mean, error
 

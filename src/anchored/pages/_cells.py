@@ -6,7 +6,7 @@ Numbers are compared as they are printed, at two decimals, since the published o
 import math
 from collections.abc import Mapping, Sequence
 
-from anchored.report._records import SPLITS, Score
+from anchored.pages._records import SPLITS, Score
 
 NONE = "-"
 Pairs = Mapping[str, tuple[Score, Score]]  # ours and theirs, by data set

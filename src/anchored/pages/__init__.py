@@ -1,0 +1,5 @@
+"""Pages made from results records; knows the records' schemas and no experiment."""
+
+from anchored.pages._benchmarks import benchmark_page as benchmark_page
+from anchored.pages._records import load_records as load_records
+from anchored.pages._reproduction import reproduction_page as reproduction_page

@@ -1,5 +1,0 @@
-"""Pages made from results records; knows the records' schemas and no experiment."""
-
-from anchored.report._benchmarks import benchmark_page as benchmark_page
-from anchored.report._records import load_records as load_records
-from anchored.report._reproduction import reproduction_page as reproduction_page
