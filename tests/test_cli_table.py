@@ -11,8 +11,8 @@ from anchored._errors import EnsembleError
 from anchored.cli import app
 from anchored.experiments.uci.methods import PAPER, Method
 from anchored.experiments.uci.paper import PAPER_SETTINGS
-from anchored.predictive import Predictive
 from anchored.pages import load_records
+from anchored.predictive import Predictive
 from anchored.tuning import Settings
 
 runner = CliRunner(env={"COLUMNS": "200"})

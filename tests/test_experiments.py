@@ -15,8 +15,8 @@ from anchored.cli import app
 from anchored.experiments import Context, Experiment, _runner
 from anchored.experiments._runner import Cell, Table, plain
 from anchored.experiments._toy import distance, mean_and_error, regions
-from anchored.predictive import Predictive
 from anchored.pages import reproduction_page
+from anchored.predictive import Predictive
 
 runner = CliRunner()
 

@@ -17,8 +17,8 @@ from anchored.experiments.uci.methods import OUTSIDERS, PAPER, Method, Task
 from anchored.experiments.uci.paper import PAPER_SETTINGS
 from anchored.experiments.uci.published import PUBLISHED
 from anchored.kernels import Kernel
-from anchored.predictive import Predictive
 from anchored.pages import benchmark_page, load_records
+from anchored.predictive import Predictive
 from anchored.tuning import Settings
 
 SETTINGS = Settings((8,), "relu", 0.05, 5.0, 32, 0.02, 20, 0.99, single_var=0.3)
