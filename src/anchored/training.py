@@ -21,6 +21,7 @@ from anchored._typing import Array, MemberMap, Params
 from anchored.data import Data
 
 DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
+_FINAL_RATE = 0.01  # share of the learning rate left at the end, where nobody says otherwise
 SETTLED = 5e-3  # a member converged if its last gain is a smaller share of all it gained
 _EXPLODED = 10  # a rise of the objective by this many times its size is a divergence
 _N_SHUFFLES = 16
@@ -65,6 +66,15 @@ class Schedule:
         if not 0 <= self.tolerance < np.inf:
             raise bad_value("tolerance", self.tolerance, "zero or a positive number")
 
+    @classmethod
+    def of_steps(
+        cls, n_steps: int, n_rows: int, batch_size: int, rate: float, tolerance: float = 0.0
+    ) -> "Schedule":
+        """At least ``n_steps`` steps in whole epochs, at a rate that falls to 1 % of its start."""
+        per_epoch = max(1, n_rows // batch_size)
+        epochs = -(-n_steps // per_epoch)
+        return cls(epochs, batch_size, rate, decay_over(epochs * per_epoch), tolerance)
+
     def slower(self, share: float) -> "Schedule":
         """The same schedule at a share of its rate."""
         if self.optimiser is not None:
@@ -79,6 +89,11 @@ class Schedule:
     def n_steps(self, n_rows: int) -> int:
         """Optimiser steps of a full run."""
         return self.epochs * max(1, n_rows // self.batch_size)
+
+
+def decay_over(n_steps: int) -> float:
+    """The decay rate under which the learning rate ends at 1 % of its start."""
+    return _FINAL_RATE ** (DECAY_EVERY / max(DECAY_EVERY, n_steps))
 
 
 class Batch(NamedTuple):

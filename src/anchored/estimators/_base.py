@@ -1,6 +1,7 @@
 """What the regressor and the classifier share: input checks, defaults, training, sampling."""
 
 import copy
+import dataclasses
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,19 +30,11 @@ from anchored.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_sha
 from anchored.networks import MLP
 from anchored.predictive import Predictive
 from anchored.priors import Prior
-from anchored.training import DECAY_EVERY, Schedule
+from anchored.training import Schedule, decay_over
 from anchored.tuning import Settings
 
-# The default schedule; `AnchoredRegressor` says what it is.
-_STEPS = 30_000
-_BATCH_SIZES = (64, 1_024)
-_ROWS_PER_BATCH_ROW = 100
-_LEARNING_RATES = (0.03, 0.01)  # of one hidden layer, and of more
-_FINAL_RATE = 0.01
-_TOLERANCE = 1e-4
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 _WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
-MANY_ROWS = 5_000  # from here on a second hidden layer pays
 
 
 class Model(NamedTuple):
@@ -116,8 +109,8 @@ class AnchoredEstimator(BaseEstimator):
     def _given(self, name: str) -> Any:
         """A parameter; if it is left at "auto", what a search found for it."""
         value = getattr(self, name)
-        left = isinstance(value, str) and value == "auto"
-        return getattr(self._tuned, name) if left and self._tuned is not None else value
+        left = _is_auto(value) and self._tuned is not None
+        return getattr(self._tuned, name) if left else value
 
     def _widths(self, n_rows: int) -> tuple[int, ...]:
         """Hidden layers: as given, or by the number of rows."""
@@ -125,7 +118,7 @@ class AnchoredEstimator(BaseEstimator):
         if isinstance(hidden, str):
             if hidden != "auto":
                 raise bad_value("hidden", hidden, '"auto", a width or several')
-            return _WIDTHS if n_rows < MANY_ROWS else _MANY_WIDTHS
+            return _WIDTHS if n_rows < tuning.MANY_ROWS else _MANY_WIDTHS
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 
@@ -140,7 +133,7 @@ class AnchoredEstimator(BaseEstimator):
         """The input layer's prior variance if it was given as a number."""
         if isinstance(self.prior, Prior):
             return None
-        if isinstance(self.prior, str) and self.prior == "auto":
+        if _is_auto(self.prior):
             return None if self._tuned is None else self._tuned.first_var
         return positive("prior", self.prior, '"auto", a positive number or a `Prior`')
 
@@ -153,20 +146,23 @@ class AnchoredEstimator(BaseEstimator):
 
     def _schedule(self, n_rows: int) -> Schedule:
         """Fill in everything left at "auto"."""
-        batch_size, epochs, decay, rate = map(self._given, _SCHEDULE)
-        tolerance = _TOLERANCE if epochs == "auto" else 0.0
-        if batch_size == "auto":
-            batch_size = int(np.clip(n_rows // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
-        batch_size = whole("batch_size", batch_size)
-        steps_per_epoch = max(1, n_rows // batch_size)
-        epochs = -(-_STEPS // steps_per_epoch) if epochs == "auto" else whole("epochs", epochs)
-        if decay == "auto":
-            decay = _FINAL_RATE ** (DECAY_EVERY / max(DECAY_EVERY, epochs * steps_per_epoch))
-        if rate == "auto":
-            deep = self.network is None and len(self._widths(n_rows)) > 1
-            rate = _LEARNING_RATES[deep]
-        rate, decay = positive("learning_rate", rate), positive("decay_rate", decay)
-        return Schedule(epochs, batch_size, rate, decay, tolerance)
+        n_layers = len(self._widths(n_rows)) if self.network is None else 1
+        usual = tuning.default_schedule(n_rows, n_layers)
+        given = {name: self._given(name) for name in _SCHEDULE}
+        given = {name: value for name, value in given.items() if not _is_auto(value)}
+        batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
+        rate = positive("learning_rate", given.get("learning_rate", usual.learning_rate))
+        schedule = Schedule.of_steps(
+            tuning.N_STEPS, n_rows, batch_size, rate, tolerance=tuning.TOLERANCE
+        )
+        if "epochs" in given:
+            epochs = whole("epochs", given["epochs"])
+            decay = decay_over(epochs * max(1, n_rows // batch_size))
+            schedule = Schedule(epochs, batch_size, rate, decay)
+        if "decay_rate" in given:
+            decay = positive("decay_rate", given["decay_rate"])
+            schedule = dataclasses.replace(schedule, decay_rate=decay)
+        return schedule
 
     def _model(
         self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var: float
@@ -235,6 +231,10 @@ class AnchoredEstimator(BaseEstimator):
             return fitted._to_target_units(x, *member.moments(x)).mean
 
         return function
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def random_key(random_state) -> jax.Array:

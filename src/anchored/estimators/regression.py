@@ -14,7 +14,7 @@ from anchored._validation import check_range
 from anchored.conformal import Conformal
 from anchored.data import Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds
-from anchored.estimators._base import MANY_ROWS, AnchoredEstimator, random_key
+from anchored.estimators._base import AnchoredEstimator, random_key
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
 from anchored.noise import NoiseModel, learn_noise
@@ -25,7 +25,6 @@ GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _RESIDUAL_ROWS = 20_000  # training rows the noise is averaged or checked on after training
 _LEAST_HELD_OUT = 30  # rows below which none are held out to learn the noise
-_FEW_ROWS = 500
 _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
 _FOLDS = (5, 4)
 _MANY_MEMBERS = 8  # of a single fold, which is enough for many rows
@@ -38,14 +37,15 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     Nothing needs tuning. Inputs and targets are standardised inside. The prior variance and
     the noise of training are those of highest evidence of the infinitely wide network, an exact
     Gaussian process, on at most 2,000 rows. Training takes 30,000 steps of Adam in batches of
-    64 rows (1 % of the rows where that is more, at most 1,024) at a rate of 0.03 (0.01 with two
-    hidden layers) that falls to 1 % of that, and stops early once the objective of every member
-    has settled.
+    64 rows (32 below 500 rows; 1 % of the rows where that is more, at most 1,024) at a rate of
+    0.03 (0.01 with two hidden layers) that falls to 1 % of that, and stops early once the
+    objective of every member has settled.
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. With
-    ``noise_var`` given, or fewer than 30 rows, none of this is done.
+    folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. The same
+    rows say how wide intervals must be (`anchored.conformal`). With ``noise_var`` given, or fewer
+    than 30 rows, none of this is done.
 
     Parameters
     ----------
@@ -292,8 +292,8 @@ def _held_out(n_rows: int, n_members: int) -> Folds | None:
     """
     if n_members < 2 or n_rows < _LEAST_HELD_OUT:
         return None
-    if n_rows < MANY_ROWS:
-        n_folds, n_each = _FEW_FOLDS if n_rows < _FEW_ROWS else _FOLDS
+    if n_rows < tuning.MANY_ROWS:
+        n_folds, n_each = _FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS
         return Folds(np.arange(n_rows) % n_folds, np.repeat(np.arange(n_folds), n_each))
     of_row = np.full(n_rows, -1)
     of_row[: min(n_rows // _FOLDS[0], _MOST_HELD_OUT)] = 0
