@@ -17,6 +17,10 @@ class DroppedMemberWarning(UserWarning):
     """A member diverged again after retraining and was left out of the ensemble."""
 
 
+class HealthWarning(UserWarning):
+    """A fit that ended well but looks wrong; the message says how to mend it."""
+
+
 class EnsembleError(RuntimeError):
     """Too few members survived training for the ensemble to say anything."""
 

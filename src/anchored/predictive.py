@@ -224,8 +224,10 @@ class Predictive:
         """Epistemic part of the entropy [batch], in nats: how much the members disagree."""
         if self.members is None:
             raise TypeError("Mutual information needs members; this predictive has none.")
-        each = special.entr(_class_probabilities(self.members, self.family)).sum(axis=-1)
-        return np.maximum(self.entropy - each.mean(axis=0), 0.0)
+        members = _class_probabilities(self.members, self.family)
+        # Of the members as they are: a temperature on their average is not disagreement.
+        whole = special.entr(members.mean(axis=0)).sum(axis=-1)
+        return np.maximum(whole - special.entr(members).sum(axis=-1).mean(axis=0), 0.0)
 
 
 def combined(spread, spread_dof, noise_var, noise_dof) -> tuple[np.ndarray, np.ndarray]:

@@ -34,6 +34,10 @@ from anchored.training import Schedule, decay_over
 from anchored.tuning import Settings
 
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
+LEAST_HELD_OUT = 30  # rows below which none are held out
+_MOST_HELD_OUT = 10_000
+_NOVELTY_ROWS = 20_000  # training rows whose disagreement is looked at
+_USUAL = 0.99
 _WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
 
 
@@ -63,6 +67,7 @@ class AnchoredEstimator(BaseEstimator):
     verbose: int
     ensemble_: Ensemble
     x_standardiser_: Standardiser
+    novelty_scale_: np.ndarray
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
     # Pools members' moments [member, row, output] at inputs x in the units of the target.
     _to_target_units: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictive]
@@ -139,10 +144,15 @@ class AnchoredEstimator(BaseEstimator):
 
     def _needs_first_var(self) -> bool:
         """Whether training depends on a first_var that nobody gave and a twin can tell."""
-        has_twin = self.network is None or isinstance(self.network, MLP)
         return self._given_first_var() is None and (
-            has_twin and METHODS[self.method].penalised and not isinstance(self.prior, Prior)
+            self._has_twin()
+            and METHODS[self.method].penalised
+            and not isinstance(self.prior, Prior)
         )
+
+    def _has_twin(self) -> bool:
+        """Whether the network's own infinite width is known."""
+        return self.network is None or isinstance(self.network, MLP)
 
     def _schedule(self, n_rows: int) -> Schedule:
         """Fill in everything left at "auto"."""
@@ -209,6 +219,26 @@ class AnchoredEstimator(BaseEstimator):
         x = self._checked_inputs(X)
         return self._to_target_units(x, *self.ensemble_.moments(x))
 
+    def novelty(self, X) -> np.ndarray:
+        """How unlike the training rows each row is [row]: 99 % of them are below 1.
+
+        The members' disagreement (epistemic deviation, or mutual information of classes) in
+        units of what only one training row in a hundred has; the largest over the outputs.
+        """
+        value, scale = self._disagreement(self.predict_dist(X)), self.novelty_scale_
+        share = np.divide(value, scale, out=np.zeros_like(value), where=scale > 0)
+        return share.max(axis=1)
+
+    def _disagreement(self, dist: Predictive) -> np.ndarray:
+        """How far the members are apart [row, out]."""
+        raise NotImplementedError
+
+    def _usual_disagreement(self, x: np.ndarray) -> np.ndarray:
+        """What one standardised training row in a hundred exceeds [out]; set after the others."""
+        x = x[:_NOVELTY_ROWS]
+        dist = self._to_target_units(x, *self.ensemble_.moments(x))
+        return np.quantile(self._disagreement(dist), _USUAL, axis=0)
+
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.
 
@@ -231,6 +261,28 @@ class AnchoredEstimator(BaseEstimator):
             return fitted._to_target_units(x, *member.moments(x)).mean
 
         return function
+
+
+def held_out_folds(n_rows: int, n_folds: int, n_each: int, n_many: int) -> Folds:
+    """Every row once, in folds of ``n_each`` members, or a fifth of many rows for ``n_many``.
+
+    Rows must come in random order.
+    """
+    if n_rows < tuning.MANY_ROWS:
+        return Folds(np.arange(n_rows) % n_folds, np.repeat(np.arange(n_folds), n_each))
+    of_row = np.full(n_rows, -1)
+    of_row[: min(n_rows // 5, _MOST_HELD_OUT)] = 0
+    return Folds(of_row, np.zeros(n_many, int))
+
+
+def held_out_means(others: Ensemble, folds: Folds, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows held out, and the means [member, row, out] of members that did not see them."""
+    parts = []
+    for fold in np.unique(folds.of_member):
+        rows, members = np.flatnonzero(folds.of_row == fold), folds.of_member == fold
+        parts.append((rows, others.take(np.flatnonzero(members)).moments(x[rows])[0]))
+    rows = np.concatenate([rows for rows, _ in parts])
+    return rows, np.concatenate([means for _, means in parts], axis=1).astype(np.float64)
 
 
 def _is_auto(value: Any) -> bool:

@@ -8,27 +8,32 @@ import jax
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from anchored import gp, tuning
+from anchored import gp, health, tuning
 from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
 from anchored.conformal import Conformal
 from anchored.data import Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds
-from anchored.estimators._base import AnchoredEstimator, random_key
+from anchored.estimators._base import (
+    LEAST_HELD_OUT,
+    AnchoredEstimator,
+    held_out_folds,
+    held_out_means,
+    random_key,
+)
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
 from anchored.noise import NoiseModel, learn_noise
 from anchored.predictive import CONTINUOUS, Predictive
+from anchored.priors import Prior
 from anchored.tuning import Settings
 
 GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _RESIDUAL_ROWS = 20_000  # training rows the noise is averaged or checked on after training
-_LEAST_HELD_OUT = 30  # rows below which none are held out to learn the noise
 _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
 _FOLDS = (5, 4)
-_MANY_MEMBERS = 8  # of a single fold, which is enough for many rows
-_MOST_HELD_OUT = 10_000
+_MANY = 8  # members of a single fold, which is enough for many rows
 
 
 class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
@@ -73,6 +78,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     prior_ : its `Prior`.
     noise_var_ : noise variance in squared units of the target, averaged over the training rows,
         [out]; None if the networks themselves predict it.
+    novelty_scale_ : epistemic deviation [out] that one training row in a hundred exceeds.
 
     Examples
     --------
@@ -165,7 +171,29 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self._training_noise_var = getattr(model.likelihood, "noise_var", None)
         self._train_rows = (x, y, weight) if len(x) <= GP_MAX_ROWS else None
         self.noise_var_ = None if noise_var is None else noise_var * y_standardiser.scale**2
+        self.novelty_scale_ = self._usual_disagreement(x)
+        self._check_health(x, y, weight, first_var, given)
         return self
+
+    def _check_health(self, x, y, weight, first_var: float, given) -> None:
+        """Warn of what training does not show; the fit is complete by now."""
+        ensemble, noise_var = self.ensemble_, self._training_noise_var
+        means = ensemble.moments(x[:_RESIDUAL_ROWS])[0]
+        health.report(health.collapsed_members(means, ensemble.member_ids))
+        if noise_var is None or not METHODS[self.method].penalised:
+            return
+        if given is None:
+            left = _unexplained(ensemble, x, y, weight)
+            health.report(health.penalty_dominates(left, np.asarray(noise_var)))
+        if self._needs_first_var():
+            health.report(health.prior_at_the_end(first_var))
+        elif not isinstance(self.prior, Prior) and self._has_twin():
+            x = x.reshape(len(x), -1)
+            rows = self._twin(x), x, y, weight
+            health.report(health.prior_conflict(*rows, first_var, noise_var))
+
+    def _disagreement(self, dist: Predictive) -> np.ndarray:
+        return np.sqrt(dist.epistemic_var).reshape(len(dist.mean), -1)
 
     def _tune(self, x, y, weight, given) -> tuple[float, np.ndarray | None]:
         """Prior variance of the input layer, and noise variance unless it is learned."""
@@ -286,30 +314,17 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
 
 
 def _held_out(n_rows: int, n_members: int) -> Folds | None:
-    """Every row once, in folds, or a fifth of many rows; rows come in random order.
-
-    None if there are too few rows, or one member only, which has no spread.
-    """
-    if n_members < 2 or n_rows < _LEAST_HELD_OUT:
+    """None if there are too few rows, or one member only, which has no spread."""
+    if n_members < 2 or n_rows < LEAST_HELD_OUT:
         return None
-    if n_rows < tuning.MANY_ROWS:
-        n_folds, n_each = _FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS
-        return Folds(np.arange(n_rows) % n_folds, np.repeat(np.arange(n_folds), n_each))
-    of_row = np.full(n_rows, -1)
-    of_row[: min(n_rows // _FOLDS[0], _MOST_HELD_OUT)] = 0
-    return Folds(of_row, np.zeros(_MANY_MEMBERS, int))
+    return held_out_folds(n_rows, *(_FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS), _MANY)
 
 
 def _learn_noise(
     key, others: Ensemble, folds: Folds, x, y, weight, family: str
 ) -> list[NoiseModel]:
     """A noise model for each output, by what members say of rows that they did not see."""
-    parts = []
-    for fold in np.unique(folds.of_member):
-        rows, members = np.flatnonzero(folds.of_row == fold), folds.of_member == fold
-        parts.append((rows, others.take(np.flatnonzero(members)).moments(x[rows])[0]))
-    rows = np.concatenate([rows for rows, _ in parts])
-    means = np.concatenate([means for _, means in parts], axis=1).astype(np.float64)
+    rows, means = held_out_means(others, folds, x)
     keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
     return [
         learn_noise(keys[i], x[rows], means[..., i], y[rows, i], weight[rows], family)
