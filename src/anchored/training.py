@@ -8,6 +8,7 @@ looked at. Python never sits in a training step.
 import dataclasses
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -46,6 +47,8 @@ class Schedule:
         first, or of max(1, |objective|). 0 trains to the end.
     optimiser : an optax transformation used as it is, in place of Adam; the two rates above
         are then ignored.
+    max_seconds : if the whole run would take longer, it is cut short, and the learning rate
+        falls to 1 % of its start by then; checked at every look at the objective but the first.
     """
 
     epochs: int = 1000
@@ -54,6 +57,7 @@ class Schedule:
     decay_rate: float = 1.0
     tolerance: float = 0.0
     optimiser: optax.GradientTransformation | None = None
+    max_seconds: float = math.inf
 
     def __post_init__(self):
         for name in ("epochs", "batch_size"):
@@ -65,6 +69,8 @@ class Schedule:
             raise bad_value("decay_rate", self.decay_rate, "above 0 and at most 1")
         if not 0 <= self.tolerance < np.inf:
             raise bad_value("tolerance", self.tolerance, "zero or a positive number")
+        if not self.max_seconds > 0:
+            raise bad_value("max_seconds", self.max_seconds, "a positive number of seconds")
 
     @classmethod
     def of_steps(
@@ -198,7 +204,7 @@ def train(
     optimiser = schedule.optimiser or _ADAM
     state = TrainState(params, jax.vmap(optimiser.init)(params))
     own_rate = schedule.optimiser is not None
-    n_steps = schedule.n_steps(data.n_rows)
+    n_steps = most_steps = schedule.n_steps(data.n_rows)
     segment = _segment_steps(n_steps, data, schedule)
     feed = _Feed(seed, data, schedule)
     n_seen = min(schedule.batch_size, data.n_rows)
@@ -213,12 +219,22 @@ def train(
     )
     step, check, seen = _Step(loss, optimiser), _Objective(loss), (extra, _check_batch(data))
     objective, steps = [np.asarray(member_map.apply(check, (params, own), seen))], [0]
-    for first in range(0, n_steps, segment):
+    started = now = time.perf_counter()
+    first = 0
+    while first < n_steps:
         count = min(segment, n_steps - first)
         shared = shared._replace(batches=feed.take(count), first_step=first)
         state = member_map.loop(step, state, own, shared, count)
         objective.append(np.asarray(member_map.apply(check, (state.params, own), seen)))
-        steps.append(first + count)
+        first += count
+        steps.append(first)
+        before, now = now, time.perf_counter()
+        left = started + schedule.max_seconds - now
+        if len(steps) > 2 or left <= 0:  # the first segment includes the compilation
+            affordable = first + max(left, 0.0) * count / (now - before)
+            if affordable < most_steps:
+                n_steps = max(first, int(affordable))
+                shared = _brought_down(shared, schedule, first, n_steps)
         if on_check is not None:
             on_check(Progress(steps[-1], n_steps, objective[-1]))
         if _quiet(objective, schedule.tolerance) or not np.isfinite(objective[-1]).any():
@@ -226,6 +242,17 @@ def train(
     history = np.stack(objective)
     status = _status(state.params, history, can_tell=n_steps >= _MIN_CHECKS)
     return state.params, TrainInfo(status, history, np.asarray(steps))
+
+
+def _brought_down(shared: _Shared, schedule: Schedule, step: int, n_steps: int) -> _Shared:
+    """A faster decay from ``step`` on, such that the rate ends as low as it should."""
+    if schedule.optimiser is not None:
+        return shared
+    done, left = step // DECAY_EVERY, max(1, (n_steps - step) // DECAY_EVERY)
+    rate = shared.log_rate + shared.log_decay * done
+    end = math.log(schedule.learning_rate * _FINAL_RATE)
+    decay = min(math.log(schedule.decay_rate), (end - rate) / left)
+    return shared._replace(log_rate=rate - decay * done, log_decay=decay)
 
 
 def _check_batch(data: Data) -> Batch:

@@ -63,6 +63,7 @@ class AnchoredEstimator(BaseEstimator):
     batch_size: Any
     learning_rate: Any
     decay_rate: Any
+    max_seconds: Any
     random_state: Any
     verbose: int
     ensemble_: Ensemble
@@ -172,7 +173,10 @@ class AnchoredEstimator(BaseEstimator):
         if "decay_rate" in given:
             decay = positive("decay_rate", given["decay_rate"])
             schedule = dataclasses.replace(schedule, decay_rate=decay)
-        return schedule
+        if self.max_seconds is None:
+            return schedule
+        most = positive("max_seconds", self.max_seconds, "a positive number of seconds or None")
+        return dataclasses.replace(schedule, max_seconds=most)
 
     def _model(
         self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var: float

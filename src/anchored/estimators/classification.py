@@ -42,7 +42,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     hidden, activation, n_members, network, prior : as in `AnchoredRegressor`.
     method : anchored, regularised, unconstrained, or deep (here the same as unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
-    random_state, verbose : as in `AnchoredRegressor`.
+    max_seconds, random_state, verbose : as in `AnchoredRegressor`.
 
     Attributes
     ----------
@@ -75,6 +75,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         batch_size="auto",
         learning_rate="auto",
         decay_rate="auto",
+        max_seconds=None,
         random_state=None,
         verbose=0,
     ):
@@ -88,6 +89,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.decay_rate = decay_rate
+        self.max_seconds = max_seconds
         self.random_state = random_state
         self.verbose = verbose
 

@@ -69,6 +69,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     predictive : "student-t" widens intervals for the few members; "gaussian" is the paper's.
     settings : `Settings`, or the file of them that ``anchored tune`` wrote, for the activation
         and whatever is left at "auto".
+    max_seconds : training is cut short to take about this long at most, if given.
     random_state : seed of anchors, initial draws and batch order.
     verbose : 1 shows a progress bar.
 
@@ -106,6 +107,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         decay_rate="auto",
         predictive="student-t",
         settings=None,
+        max_seconds=None,
         random_state=None,
         verbose=0,
     ):
@@ -122,6 +124,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.decay_rate = decay_rate
         self.predictive = predictive
         self.settings = settings
+        self.max_seconds = max_seconds
         self.random_state = random_state
         self.verbose = verbose
 
