@@ -1,5 +1,7 @@
 """What the commands share: refusing, and writing files."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +18,32 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(REFUSED)
 
 
+@contextmanager
+def table_errors(name: str) -> Iterator[None]:
+    """What is wrong with a table, said in one line."""
+    from anchored._errors import EnsembleError
+
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever read our output has seen enough
+    except OSError as error:
+        fail(f"{name}: {error.strerror or error}.")
+    except (ValueError, EnsembleError) as error:
+        fail(f"{name}: {' '.join(str(error).split())}")
+
+
+@contextmanager
+def model_errors(path: Path) -> Iterator[None]:
+    """What is wrong with a model file, said in one line."""
+    try:
+        yield
+    except OSError as error:
+        fail(f"cannot read {path}: {error.strerror or error}.")
+    except ValueError as error:
+        fail(" ".join(str(error).split()))
+
+
 def write(path: Path, content: bytes) -> None:
     try:
         _files.write_whole(path, content)
@@ -23,8 +51,17 @@ def write(path: Path, content: bytes) -> None:
         fail(f"cannot write {path}: {error.strerror}.")
 
 
-def make_folder(folder: Path) -> None:
+def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
+    try:
+        _files.write_together(folder, files)
+    except OSError as error:
+        fail(f"cannot write to {folder}: {error.strerror}.")
+
+
+def make_folder(folder: Path, leftovers: Iterable[str] = ()) -> None:
+    """Make the folder; unfinished files of an earlier run that was killed are taken away."""
     try:
         _files.make_folder(folder)
+        _files.remove_leftovers(folder, leftovers)
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}.")
