@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from anchored.predictive import Predictive, combined, standard_log_density
+from anchored._special import combined
+from anchored.predictive import Predictive, standard_log_density
 
 _MAX_ROWS = 5_000  # more rows would not change three numbers
 _LEAST_NOISE = 1e-9  # share of the mean squared error

@@ -3,6 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -212,6 +213,25 @@ class AnchoredEstimator(BaseEstimator):
         """The whole predictive distribution of each row, in the target's units."""
         x = self._checked_inputs(X)
         return self._to_target_units(x, *self.ensemble_.moments(x))
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        encoder=None,
+        provenance: dict | None = None,
+        held_out: tuple[Any, Any] | None = None,
+    ) -> None:
+        """Write everything that predicts to one file; `anchored.load` reads it again.
+
+        ``encoder``, ``provenance`` (anything JSON can hold) and ``held_out`` (inputs and targets
+        for a report) are kept with it. Training rows are not. The file is written whole or not
+        at all, and `anchored.runtime` predicts from it without JAX.
+        """
+        check_is_fitted(self, "ensemble_")
+        from anchored import persistence  # it knows the estimators, so only now
+
+        persistence.save(self, path, encoder=encoder, provenance=provenance, held_out=held_out)
 
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.

@@ -247,6 +247,11 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                 f"`method` {self.method!r} learns its noise; an exact GP needs it known. "
                 'Fit with method="anchored" to compare.'
             )
+        if not hasattr(self, "_train_rows"):
+            raise ValueError(
+                "This model came from a file, and files do not keep the training rows that an "
+                "exact GP needs. Fit again to compare."
+            )
         if self._train_rows is None:
             raise ValueError(
                 f"An exact GP on all training rows is too large: there are more than "
