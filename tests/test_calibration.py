@@ -5,7 +5,8 @@ import pytest
 from scipy import special
 
 from anchored import metrics
-from anchored.calibration import Calibration, calibrate, fit_temperature, tempered
+from anchored._special import tempered
+from anchored.calibration import Calibration, calibrate, fit_temperature
 
 N_ROWS = 1500
 

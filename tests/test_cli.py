@@ -136,7 +136,10 @@ def test_columns_in_any_order_extra_ones_ignored_missing_ones_listed(fitted, fla
 
 
 def test_rows_unlike_the_training_rows_are_told(fitted, folder):
-    odd = [["a", "9000", "north", "yes", "2021-05-05", ""], ["b", "100", "south", "no", "2021-01-01", ""]]
+    odd = [
+        ["a", "9000", "north", "yes", "2021-05-05", ""],
+        ["b", "100", "south", "no", "2021-01-01", ""],
+    ]
     table = write_csv(folder / "odd.csv", mixed_table(1)[0], odd)
     result, rows = predict(fitted[1] / "model.safetensors", table)
     assert float(rows[0]["novelty"]) > 1 > float(rows[1]["novelty"])
@@ -147,7 +150,9 @@ def test_a_wider_interval_for_more_coverage(fitted, flats):
     model = fitted[1] / "model.safetensors"
     _, usual = predict(model, flats)
     _, wide = predict(model, flats, "--coverage", "0.99")
-    widths = [np.array([float(r["upper"]) - float(r["lower"]) for r in rows]) for rows in (usual, wide)]
+    widths = [
+        np.array([float(r["upper"]) - float(r["lower"]) for r in rows]) for rows in (usual, wide)
+    ]
     assert np.all(widths[1] > widths[0])
 
 

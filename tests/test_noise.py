@@ -216,10 +216,10 @@ def test_tuned_settings_fill_what_is_left_open(tmp_path):
 def test_drawn_residuals_have_the_scale_they_are_scored_with():
     import jax
 
-    from anchored.noise import _Residual
+    from anchored.noise import Residual
 
     outputs = np.full((4000, 1), np.log(3.0))
-    drawn = np.asarray(_Residual(0.5).sample(jax.random.key(0), outputs))
+    drawn = np.asarray(Residual(0.5).sample(jax.random.key(0), outputs))
     assert not drawn[:, 1].any()  # no spread
     # A t of 5 degrees has 5 / 3 of its squared scale as variance; its kurtosis is 9.
     assert np.var(drawn[:, 0]) == pytest.approx(1.5 * 5 / 3, abs=4 * 2.5 * np.sqrt(8 / 4000))

@@ -25,6 +25,7 @@ _HOMES = {
     "Schedule": "training",
     "TextCNN": "networks",
     "fit_ensemble": "ensembles",
+    "load": "persistence",
 }
 
 
@@ -45,6 +46,7 @@ __all__ = [
     "Schedule",
     "TextCNN",
     "fit_ensemble",
+    "load",
 ]
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from anchored.networks import MLP as MLP
     from anchored.networks import ConvNet as ConvNet
     from anchored.networks import TextCNN as TextCNN
+    from anchored.persistence import load as load
     from anchored.predictive import Predictive as Predictive
     from anchored.priors import Prior as Prior
     from anchored.training import Schedule as Schedule

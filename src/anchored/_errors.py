@@ -29,6 +29,10 @@ class MissingDataError(FileNotFoundError):
     """A data file is not in the folder and cannot be downloaded."""
 
 
+class ModelFileError(ValueError):
+    """A file does not hold a model that can be used; one line says why and what to do."""
+
+
 def unknown_name(argument: str, got: object, allowed: Iterable[str]) -> ValueError:
     """Error for a name that is not in a closed list, with the nearest one suggested."""
     names = list(allowed)

@@ -30,7 +30,7 @@ def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write several files of a folder; none takes its name before all are written."""
     parts = {folder / name: _part_of(folder / name) for name in files}
     try:
-        for (path, part), content in zip(parts.items(), files.values(), strict=True):
+        for part, content in zip(parts.values(), files.values(), strict=True):
             part.write_bytes(content)
         for path, part in parts.items():
             part.replace(path)

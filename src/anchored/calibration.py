@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from anchored.predictive import Predictive, combined, standard_log_density
+from anchored._special import combined, tempered
+from anchored.predictive import Predictive, standard_log_density
 
 _MAX_ROWS = 5_000  # more rows would not change three numbers
 _LEAST_NOISE = 1e-9  # share of the mean squared error
@@ -98,14 +99,6 @@ def calibrate(
     starts = [np.array([0.0, log_noise, np.log(_USUAL_DOF)]) for log_noise in (-0.5, -8.0)]
     found = [optimize.minimize(negative, s, method="L-BFGS-B", bounds=bounds) for s in starts]
     return made(min(found, key=lambda result: result.fun).x)
-
-
-def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
-    """Class probabilities [..., class] to the power 1 / ``temperature``, adding up to one."""
-    if temperature == 1:
-        return probabilities
-    powers = (probabilities / probabilities.max(axis=-1, keepdims=True)) ** (1 / temperature)
-    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def fit_temperature(probabilities: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> float:

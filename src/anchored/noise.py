@@ -98,10 +98,10 @@ def learn_noise(
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class _Residual:
+class Residual:
     """Residuals with known spread; outputs are log noise relative to ``level``."""
 
-    level: Number
+    level: Number = 0.5
     family: ClassVar[str] = "gaussian"
 
     def log_prob(self, outputs: Array, y: Array) -> Array:
@@ -136,7 +136,7 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.nda
         key,
         _NETWORK,
         Prior.for_network(_NETWORK, x[:1], _FIRST_VAR),
-        _Residual(0.5),
+        Residual(),
         Data.make(x, targets, weight),
         n_members=len(who),
         schedule=Schedule.of_steps(_STEPS, len(x), batch_size, _RATE),

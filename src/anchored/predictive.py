@@ -17,13 +17,11 @@ import numpy as np
 from scipy import special
 
 from anchored._errors import bad_value, unknown_name
+from anchored._special import MAX_DOF, combined
 from anchored.conformal import Conformal
 
 CONTINUOUS = ("gaussian", "student-t")
 FAMILIES = (*CONTINUOUS, "categorical", "bernoulli", "poisson")
-
-# From here on a Student-t is taken to be normal: log densities then differ by about 1e-6.
-_MAX_DOF = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +115,7 @@ class Predictive:
                 f"{self.family!r}. Use `probabilities` or `mean` and `std` instead."
             )
         if self.family == "gaussian":
-            return self.mean, self.std, np.full_like(self.mean, _MAX_DOF)
+            return self.mean, self.std, np.full_like(self.mean, MAX_DOF)
         spread, spread_dof = self.epistemic_var, np.inf
         if self.members is not None and len(self.members) > 1:
             # The mean of M members is off by a share of their variance in any case.
@@ -157,7 +155,7 @@ class Predictive:
         """Probability of a target below ``y``, for each marginal (the PIT of an observed y)."""
         location, scale, dof = self._location_scale()
         z = (self.observed(y) - location) / scale
-        return np.where(dof >= _MAX_DOF, special.ndtr(z), special.stdtr(dof, z))
+        return np.where(dof >= MAX_DOF, special.ndtr(z), special.stdtr(dof, z))
 
     def crps(self, y) -> np.ndarray:
         """Continuous ranked probability score of each marginal, in the target's units.
@@ -167,7 +165,7 @@ class Predictive:
         location, scale, dof = self._location_scale()
         error = self.observed(y) - location
         z = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
-        unit = np.where(dof >= _MAX_DOF, _normal_crps(z), _student_crps(z, dof))
+        unit = np.where(dof >= MAX_DOF, _normal_crps(z), _student_crps(z, dof))
         return np.where(scale > 0, scale * unit, np.abs(error))
 
     # Any target
@@ -245,20 +243,9 @@ def checked_coverage(coverage) -> float:
     return float(coverage)
 
 
-def combined(spread, spread_dof, noise_var, noise_dof) -> tuple[np.ndarray, np.ndarray]:
-    """Squared scale and degrees of freedom of spread and noise together (Welch-Satterthwaite).
-
-    ``spread`` is a squared scale, ``noise_var`` a variance.
-    """
-    total = spread + noise_var * (1 - 2 / noise_dof)
-    share = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
-    in_dof = share**2 / spread_dof + (1 - share) ** 2 / noise_dof
-    return total, 1 / np.maximum(in_dof, 1 / _MAX_DOF)
-
-
 def standard_log_density(z: np.ndarray, dof: np.ndarray) -> np.ndarray:
     """Log density of the standard Student-t, normal where there are very many degrees."""
-    return np.where(dof >= _MAX_DOF, _normal_log_density(z), _student_log_density(z, dof))
+    return np.where(dof >= MAX_DOF, _normal_log_density(z), _student_log_density(z, dof))
 
 
 def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:
@@ -269,7 +256,7 @@ def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:
 
 
 def _standard_quantile(q: np.ndarray, dof: np.ndarray) -> np.ndarray:
-    return np.where(dof >= _MAX_DOF, special.ndtri(q), special.stdtrit(dof, q))
+    return np.where(dof >= MAX_DOF, special.ndtri(q), special.stdtrit(dof, q))
 
 
 def _half_width(coverage: float, dof: np.ndarray) -> np.ndarray:

@@ -168,7 +168,9 @@ def fit(
         warnings.simplefilter("always")
         model.fit(plan.x, plan.y)
     seconds = time.perf_counter() - started
-    told = tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    told = tuple(
+        dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    )
     model.encoder_ = plan.encoder
     gap = None
     if plan.task == "regression" and len(plan.x) <= _GP_ROWS and model.noise_var_ is not None:
@@ -289,4 +291,6 @@ def _doubts(x, y, train, test) -> list[str]:
 
 
 def _no_column(name: str, table: Table) -> str:
-    return str(unknown_name("column", name, table.columns)).replace("`column` must", "a column must")
+    return str(unknown_name("column", name, table.columns)).replace(
+        "`column` must", "a column must"
+    )

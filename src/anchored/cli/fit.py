@@ -92,7 +92,9 @@ def fit(
             seed=seed,
             verbose=not as_json,
         )
-    record = _record(table, plan, fitted, coverage, seed, {k: str(out / v) for k, v in FILES.items()})
+    record = _record(
+        table, plan, fitted, coverage, seed, {k: str(out / v) for k, v in FILES.items()}
+    )
     _write(out, plan, fitted, record)
     if as_json:
         typer.echo(json.dumps(record))
@@ -122,7 +124,9 @@ def _read(name: str, target: str | None):
         from sklearn import datasets
 
         loaded = getattr(datasets, f"load_{name}")()
-        columns = {str(c): np.asarray(loaded.data[:, i], float) for i, c in enumerate(loaded.feature_names)}
+        columns = {
+            str(c): np.asarray(loaded.data[:, i], float) for i, c in enumerate(loaded.feature_names)
+        }
         labels = loaded.target
         if hasattr(loaded, "target_names"):
             labels = np.array([str(loaded.target_names[i]) for i in labels], object)
@@ -264,5 +268,3 @@ def _say_result(record: dict[str, Any], seconds: float) -> None:
     _say(f"Scores:  {files['metrics']}")
     _say(f"Model:   {files['model']}")
     _say(f"Next:    anchored predict {files['model']} NEW_ROWS.csv > predictions.csv")
-
-

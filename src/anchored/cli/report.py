@@ -35,7 +35,9 @@ def report(
     about = fitted.provenance_ or {}
     if table is None:
         if fitted.held_out_ is None:
-            fail(f"{model} holds no test rows; give a table with targets: anchored report MODEL TABLE")
+            fail(
+                f"{model} holds no test rows; give a table with targets: anchored report MODEL TABLE"
+            )
         x, y = fitted.held_out_
         name = about.get("table", str(model))
     else:
@@ -68,4 +70,6 @@ def _rows(model, about: dict, table: str) -> tuple:
 
     if model.encoder_ is None or "target" not in about:
         fail("this model was not fitted by `anchored fit`, so it cannot read tables.")
-    return tabular.rows_with_targets(model.encoder_, read_table(table), about["target"], about["task"])
+    return tabular.rows_with_targets(
+        model.encoder_, read_table(table), about["target"], about["task"]
+    )

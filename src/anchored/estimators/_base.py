@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from anchored import tuning
 from anchored._errors import DroppedMemberWarning, EnsembleError, Status, bad_value
 from anchored._progress import progress_bar
+from anchored._special import unlikeness
 from anchored._typing import Likelihood, Network
 from anchored._validation import (
     check_columns,
@@ -72,6 +74,8 @@ class AnchoredEstimator(BaseEstimator):
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
     # Pools members' moments [member, row, output] at inputs x in the units of the target.
     _to_target_units: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictive]
+    # How far the members are apart [row, measure] at standardised inputs.
+    _disagreement: Callable[[np.ndarray], np.ndarray]
 
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
         """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""
@@ -224,24 +228,36 @@ class AnchoredEstimator(BaseEstimator):
         return self._to_target_units(x, *self.ensemble_.moments(x))
 
     def novelty(self, X) -> np.ndarray:
-        """How unlike the training rows each row is [row]: 99 % of them are below 1.
+        """How unlike the training rows each row is [row]: nearly all of them are below 1.
 
-        The members' disagreement (epistemic deviation, or mutual information of classes) in
-        units of what only one training row in a hundred has; the largest over the outputs.
+        The members' disagreement in units of what one training row in a hundred exceeds:
+        epistemic deviation of each output, or mutual information and spread of the log
+        probabilities of classes, whichever is largest.
         """
-        value, scale = self._disagreement(self.predict_dist(X)), self.novelty_scale_
-        share = np.divide(value, scale, out=np.zeros_like(value), where=scale > 0)
-        return share.max(axis=1)
-
-    def _disagreement(self, dist: Predictive) -> np.ndarray:
-        """How far the members are apart [row, out]."""
-        raise NotImplementedError
+        return unlikeness(self._disagreement(self._checked_inputs(X)), self.novelty_scale_)
 
     def _usual_disagreement(self, x: np.ndarray) -> np.ndarray:
-        """What one standardised training row in a hundred exceeds [out]; set after the others."""
-        x = x[:_NOVELTY_ROWS]
-        dist = self._to_target_units(x, *self.ensemble_.moments(x))
-        return np.quantile(self._disagreement(dist), _USUAL, axis=0)
+        """What one standardised training row in a hundred exceeds; the fit is complete by now."""
+        return np.quantile(self._disagreement(x[:_NOVELTY_ROWS]), _USUAL, axis=0)
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        encoder=None,
+        provenance: dict | None = None,
+        held_out: tuple[Any, Any] | None = None,
+    ) -> None:
+        """Write everything that predicts to one file; `anchored.load` reads it again.
+
+        ``encoder``, ``provenance`` (anything JSON can hold) and ``held_out`` (inputs and targets
+        for a report) are kept with it. Training rows are not. The file is written whole or not
+        at all, and `anchored.runtime` predicts from it without JAX.
+        """
+        check_is_fitted(self, "ensemble_")
+        from anchored import persistence  # it knows the estimators, so only now
+
+        persistence.save(self, path, encoder=encoder, provenance=provenance, held_out=held_out)
 
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.

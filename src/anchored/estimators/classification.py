@@ -8,8 +8,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from anchored import health, tuning
 from anchored._errors import unknown_name
+from anchored._special import logit_spread, tempered
 from anchored._validation import check_range
-from anchored.calibration import fit_temperature, tempered
+from anchored.calibration import fit_temperature
 from anchored.data import merge_rows
 from anchored.ensembles import METHODS, Folds
 from anchored.estimators._base import (
@@ -50,7 +51,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     ensemble_ : the trained `Ensemble`.
     prior_ : its `Prior`.
     temperature_ : of the averaged probabilities; above one, members alone would be too sure.
-    novelty_scale_ : mutual information [1] that one training row in a hundred exceeds.
+    novelty_scale_ : mutual information and spread of the logits [2] that one training row in a
+        hundred exceeds.
 
     Examples
     --------
@@ -141,8 +143,14 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             return None
         return held_out_folds(n_rows, *_FOLDS, _MANY)
 
-    def _disagreement(self, dist: Predictive) -> np.ndarray:
-        return dist.mutual_information[:, None]
+    def _disagreement(self, x: np.ndarray) -> np.ndarray:
+        """Mutual information, and how far logits are apart [row, 2].
+
+        Softmax saturates: far away all members may be sure of the same class, though their
+        logits differ by much.
+        """
+        dist = self._to_target_units(x, *self.ensemble_.moments(x))
+        return np.stack([dist.mutual_information, logit_spread(self.ensemble_.outputs(x))], axis=1)
 
     def predict(self, X) -> np.ndarray:
         """The most probable class of each row."""

@@ -195,8 +195,10 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             rows = self._twin(x), x, y, weight
             health.report(health.prior_conflict(*rows, first_var, noise_var))
 
-    def _disagreement(self, dist: Predictive) -> np.ndarray:
-        return np.sqrt(dist.epistemic_var).reshape(len(dist.mean), -1)
+    def _disagreement(self, x: np.ndarray) -> np.ndarray:
+        """Epistemic deviation [row, out] in the units of the target."""
+        dist = self._to_target_units(x, *self.ensemble_.moments(x))
+        return np.sqrt(dist.epistemic_var).reshape(len(x), -1)
 
     def _tune(self, x, y, weight, given) -> tuple[float, np.ndarray | None]:
         """Prior variance of the input layer, and noise variance unless it is learned."""
@@ -277,6 +279,11 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             raise ValueError(
                 f"`method` {self.method!r} learns its noise; an exact GP needs it known. "
                 'Fit with method="anchored" to compare.'
+            )
+        if not hasattr(self, "_train_rows"):
+            raise ValueError(
+                "This model came from a file, and files do not keep the training rows that an "
+                "exact GP needs. Fit again to compare."
             )
         if self._train_rows is None:
             raise ValueError(

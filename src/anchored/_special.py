@@ -1,0 +1,142 @@
+"""What predictions need of arithmetic, in NumPy alone: Student-t widths, erf, pooled classes.
+
+The half-width t of the central interval of a Student-t solves mass(t) = (1 - coverage) / 2, where
+mass is that of one tail, or coverage / 2 with the mass between 0 and t if that is the smaller.
+Either is t times a weighted sum of densities at multiples of t. log t is so smooth in 1 / dof
+that a polynomial through a few dozen solutions serves all degrees of freedom, normal included.
+"""
+
+import functools
+import math
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial, chebyshev, legendre
+
+# From here on a Student-t is taken to be normal: log densities then differ by about 1e-6.
+MAX_DOF = 1e6
+
+_N_SOLVED = 33  # relative error below 1e-10, up to a coverage of 0.99999
+_N_TABLE = 16_385  # of linear interpolation: below 1e-7 up to a coverage of 0.999
+_MOST_STEPS = 200
+_ERF_END = 5.5  # 1 - erf is 7e-15 there
+_N_ERF = 10
+
+
+def combined(spread, spread_dof, noise_var, noise_dof) -> tuple[np.ndarray, np.ndarray]:
+    """Squared scale and degrees of freedom of spread and noise together (Welch-Satterthwaite).
+
+    ``spread`` is a squared scale, ``noise_var`` a variance.
+    """
+    total = spread + noise_var * (1 - 2 / noise_dof)
+    share = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
+    in_dof = share**2 / spread_dof + (1 - share) ** 2 / noise_dof
+    return total, 1 / np.maximum(in_dof, 1 / MAX_DOF)
+
+
+def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
+    """Class probabilities [..., class] to the power 1 / ``temperature``, adding up to one."""
+    if temperature == 1:
+        return probabilities
+    powers = (probabilities / probabilities.max(axis=-1, keepdims=True)) ** (1 / temperature)
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def logit_spread(logits: np.ndarray) -> np.ndarray:
+    """Deviation over members of logits [member, row, class], less their mean; [row]."""
+    centred = logits - logits.mean(axis=-1, keepdims=True)
+    if len(logits) < 2:
+        return np.zeros(logits.shape[1])
+    return np.sqrt(centred.var(axis=0, ddof=1).mean(axis=-1))
+
+
+def unlikeness(value: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The largest of ``value / scale`` [row, measure]; nothing of nothing is 0."""
+    unlike = np.where(value > 0, np.inf, 0.0)
+    return np.divide(value, scale, out=unlike, where=scale > 0).max(axis=-1)
+
+
+def half_width(coverage: float, dof) -> np.ndarray:
+    """Half the width of the central interval of a standard Student-t, of 1 degree or more."""
+    in_dof = np.where(dof >= MAX_DOF, 0.0, 1 / dof)
+    return np.interp(in_dof, _grid(), _half_widths(float(coverage)))
+
+
+@functools.cache
+def _grid() -> np.ndarray:
+    return np.linspace(0.0, 1.0, _N_TABLE)
+
+
+@functools.lru_cache(maxsize=16)
+def _half_widths(coverage: float) -> np.ndarray:
+    """Half-widths at 1 / dof of the grid."""
+    nodes = chebyshev.chebpts1(_N_SOLVED)
+    fit = chebyshev.chebfit(nodes, _log_half_width(coverage, (1 + nodes) / 2), _N_SOLVED - 1)
+    return np.exp(chebyshev.chebval(2 * _grid() - 1, fit))
+
+
+def _log_half_width(coverage: float, in_dof: np.ndarray) -> np.ndarray:
+    """By Newton's method, exact; every 1 / dof must be above zero."""
+    central = coverage < 0.5
+    log_at, weight = _central_nodes() if central else _tail_nodes()
+    goal = math.log((coverage if central else 1 - coverage) / 2)
+    log_constant = np.array([_log_constant(1 / u) for u in in_dof])
+
+    def log_density(log_t: np.ndarray) -> np.ndarray:
+        u = in_dof[:, None]
+        power = (1 + u) / (2 * u) * np.logaddexp(0.0, np.log(u) + 2 * log_t)
+        return log_constant[:, None] - power
+
+    log_t = np.zeros_like(in_dof)
+    for _ in range(_MOST_STEPS):
+        mass = np.exp(log_t) * (np.exp(log_density(log_t[:, None] + log_at)) @ weight)
+        slope = np.exp(log_t + log_density(log_t[:, None])[:, 0])  # of mass in log t, up to sign
+        step = np.clip((np.log(mass) - goal) * mass / slope, -1, 1)
+        log_t = log_t - step if central else log_t + step
+        if np.max(np.abs(step)) < 1e-13:
+            break
+    return log_t
+
+
+def _log_constant(dof: float) -> float:
+    return math.lgamma((dof + 1) / 2) - math.lgamma(dof / 2) - 0.5 * math.log(dof * math.pi)
+
+
+def _central_nodes() -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of nodes, and weights, of the integral from 0 to 1 (Gauss-Legendre)."""
+    at, weight = legendre.leggauss(32)
+    return np.log((1 + at) / 2), weight / 2
+
+
+def _tail_nodes() -> tuple[np.ndarray, np.ndarray]:
+    """The same from 1 to infinity, at exp(y) for y = exp(pi / 2 sinh k) (double exponential)."""
+    step = 1 / 32
+    k = step * np.arange(-112, 57)
+    y = np.exp(np.pi / 2 * np.sinh(k))
+    return y, y * np.exp(y) * np.pi / 2 * np.cosh(k) * step
+
+
+def erf(z: np.ndarray) -> np.ndarray:
+    """The error function: to 1e-8 in double, to 5e-7 in single precision.
+
+    1 - erf(z) is exp(-z^2) times a polynomial in 1 / (1 + z / 2), for z above zero.
+    """
+    size = np.minimum(np.abs(z), _ERF_END)
+    at = 1 / (1 + 0.5 * size)
+    rest = np.zeros_like(at)
+    for coefficient in _erf_fit():
+        rest *= at
+        rest += coefficient
+    size *= -size
+    rest *= np.exp(size, out=size)
+    return np.copysign(np.subtract(1, rest, out=rest), z, out=rest)
+
+
+@functools.cache
+def _erf_fit() -> list[float]:
+    """Coefficients, that of the highest power first."""
+    least = 1 / (1 + 0.5 * _ERF_END)
+    nodes = chebyshev.chebpts1(_N_ERF)
+    z = 2 / (least + (1 - least) * (1 + nodes) / 2) - 2
+    values = [math.erfc(v) * math.exp(v * v) for v in z]
+    fit = Chebyshev(chebyshev.chebfit(nodes, values, _N_ERF - 1), domain=[least, 1])
+    return fit.convert(kind=Polynomial).coef[::-1].tolist()
