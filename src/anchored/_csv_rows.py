@@ -86,7 +86,8 @@ def wrong_row(block: Block, layout: Layout) -> str:
     try:
         for row in rows:
             if row and len(row) != n_columns:
-                return f"line {line} has {len(row)} cells but the header has {n_columns}."
+                cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+                return f"line {line} has {cells} but the header has {n_columns}."
             line = block.line + rows.line_num
     except csv.Error as error:
         return f"line {block.line + rows.line_num} cannot be parsed: {error}."

@@ -95,10 +95,9 @@ def _read(source, names, text, block_rows) -> Iterator[Table]:
             yield from _tables(stream, names, frozenset(text), block_rows)
     except TableError as error:
         raise TableError(f"{title}: {error}") from None
-    except OSError as error:
-        raise TableError(f"{title}: {_one_line(error.strerror or error)}.") from None
-    except (EOFError, zlib.error, ValueError, pa.ArrowException) as error:
-        raise TableError(f"{title}: the file is damaged: {_one_line(error)}.") from None
+    except (OSError, EOFError, zlib.error, ValueError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or f"the file is damaged: {_one_line(error)}"
+        raise TableError(f"{title}: {reason}.") from None
 
 
 def _tables(stream: BinaryIO, names, text, block_rows) -> Iterator[Table]:
@@ -327,8 +326,9 @@ def _title(source) -> str:
     return "the table"
 
 
-def _one_line(error: object) -> str:
-    return " ".join(str(error).split())[:200].rstrip(".")
+def _one_line(error: Exception) -> str:
+    printable = "".join(letter if letter.isprintable() else " " for letter in str(error))
+    return " ".join(printable.split())[:200].rstrip(".")
 
 
 def _pyarrow() -> Any:
