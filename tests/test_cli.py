@@ -136,11 +136,9 @@ def test_columns_in_any_order_extra_ones_ignored_missing_ones_listed(fitted, fla
 
 
 def test_rows_unlike_the_training_rows_are_told(fitted, folder):
-    odd = [
-        ["a", "9000", "north", "yes", "2021-05-05", ""],
-        ["b", "100", "south", "no", "2021-01-01", ""],
-    ]
-    table = write_csv(folder / "odd.csv", mixed_table(1)[0], odd)
+    odd = ["a", "9000", "north", "yes", "2021-05-05", ""]
+    usual = ["b", "100", "south", "no", "2021-01-01", ""]
+    table = write_csv(folder / "odd.csv", mixed_table(1)[0], [odd, usual])
     result, rows = predict(fitted[1] / "model.safetensors", table)
     assert float(rows[0]["novelty"]) > 1 > float(rows[1]["novelty"])
     assert "1 of 2 rows have a novelty above 1" in result.stderr
@@ -150,10 +148,9 @@ def test_a_wider_interval_for_more_coverage(fitted, flats):
     model = fitted[1] / "model.safetensors"
     _, usual = predict(model, flats)
     _, wide = predict(model, flats, "--coverage", "0.99")
-    widths = [
-        np.array([float(r["upper"]) - float(r["lower"]) for r in rows]) for rows in (usual, wide)
-    ]
-    assert np.all(widths[1] > widths[0])
+    for narrow, broad in zip(usual, wide, strict=True):
+        assert float(broad["lower"]) < float(narrow["lower"]) < float(narrow["upper"])
+        assert float(narrow["upper"]) < float(broad["upper"])
 
 
 def test_predict_to_a_file_with_a_summary(fitted, flats, folder):

@@ -5,6 +5,7 @@ task), fit, score. Rows to test on are set aside before anything is learned from
 """
 
 import dataclasses
+import itertools
 import time
 import warnings
 from collections.abc import Collection, Sequence
@@ -134,7 +135,7 @@ def expected_seconds(plan: Plan, members: int, hidden: Sequence[int] | None) -> 
     many = n_rows >= MANY_ROWS
     widths = list(hidden) if hidden is not None else [50] * (1 + many)
     sizes = [n_features, *widths, 1]
-    n_weights = sum(a * b for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+    n_weights = sum(a * b for a, b in itertools.pairwise(sizes))
     n_trained = members + (8 if many else 30 if n_rows < 500 else 20)
     batch = default_schedule(n_rows, len(widths)).batch_size
     work = 6.0 * N_STEPS * n_trained * batch * n_weights
@@ -168,14 +169,18 @@ def fit(
         warnings.simplefilter("always")
         model.fit(plan.x, plan.y)
     seconds = time.perf_counter() - started
-    told = tuple(
-        dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
-    )
+    told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     model.encoder_ = plan.encoder
     gap = None
     if plan.task == "regression" and len(plan.x) <= _GP_ROWS and model.noise_var_ is not None:
         gap = model.compare_to_gp(plan.x_test)
-    return Fitted(model, scores(model, plan.x_test, plan.y_test, coverage), gap, seconds, told)
+    return Fitted(
+        model,
+        scores(model, plan.x_test, plan.y_test, coverage),
+        gap,
+        seconds,
+        tuple(dict.fromkeys(told)),
+    )
 
 
 def rows_with_targets(
@@ -291,6 +296,4 @@ def _doubts(x, y, train, test) -> list[str]:
 
 
 def _no_column(name: str, table: Table) -> str:
-    return str(unknown_name("column", name, table.columns)).replace(
-        "`column` must", "a column must"
-    )
+    return str(unknown_name("column", name, table.columns)).replace("`column`", "a column")

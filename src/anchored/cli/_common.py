@@ -30,7 +30,8 @@ def table_errors(name: str) -> Iterator[None]:
     except OSError as error:
         fail(f"{name}: {error.strerror or error}.")
     except (ValueError, EnsembleError) as error:
-        fail(f"{name}: {' '.join(str(error).split())}")
+        message = " ".join(str(error).split())
+        fail(message if message.startswith(name) else f"{name}: {message}")
 
 
 @contextmanager

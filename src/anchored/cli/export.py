@@ -12,9 +12,7 @@ from anchored.cli._common import fail, model_errors
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of `anchored fit`.")],
     onnx: Annotated[Path, typer.Option("--onnx", help="ONNX file to write.")],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what was written as JSON.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Write the networks as ONNX: mean, epistemic and total deviation, or probabilities."""
     with model_errors(model):
@@ -31,8 +29,7 @@ def export(
         fail(f"cannot export {model}: {error}")
     names = [] if loaded.encoder is None else list(loaded.encoder.feature_names)
     if as_json:
-        typer.echo(
-            json.dumps({"schema": 1, "model": str(model), "onnx": str(onnx), "inputs": names})
-        )
+        record = {"schema": 1, "model": str(model), "onnx": str(onnx), "inputs": names}
+        typer.echo(json.dumps(record))
     else:
         typer.echo(f"ONNX model: {onnx} (inputs: {', '.join(names) or 'as fitted'})")

@@ -92,9 +92,8 @@ def fit(
             seed=seed,
             verbose=not as_json,
         )
-    record = _record(
-        table, plan, fitted, coverage, seed, {k: str(out / v) for k, v in FILES.items()}
-    )
+    files = {kind: str(out / name) for kind, name in FILES.items()}
+    record = _record(table, plan, fitted, coverage, seed, files)
     _write(out, plan, fitted, record)
     if as_json:
         typer.echo(json.dumps(record))
@@ -124,9 +123,8 @@ def _read(name: str, target: str | None):
         from sklearn import datasets
 
         loaded = getattr(datasets, f"load_{name}")()
-        columns = {
-            str(c): np.asarray(loaded.data[:, i], float) for i, c in enumerate(loaded.feature_names)
-        }
+        names = [str(name) for name in loaded.feature_names]
+        columns = dict(zip(names, np.asarray(loaded.data, float).T, strict=True))
         labels = loaded.target
         if hasattr(loaded, "target_names"):
             labels = np.array([str(loaded.target_names[i]) for i in labels], object)

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,13 +31,11 @@ def report(
     from anchored import tabular
 
     with model_errors(model):
-        fitted = anchored.load(model)
+        fitted: Any = anchored.load(model)
     about = fitted.provenance_ or {}
     if table is None:
         if fitted.held_out_ is None:
-            fail(
-                f"{model} holds no test rows; give a table with targets: anchored report MODEL TABLE"
-            )
+            fail(f"{model} holds no test rows: give a table with targets as well.")
         x, y = fitted.held_out_
         name = about.get("table", str(model))
     else:
@@ -70,6 +68,5 @@ def _rows(model, about: dict, table: str) -> tuple:
 
     if model.encoder_ is None or "target" not in about:
         fail("this model was not fitted by `anchored fit`, so it cannot read tables.")
-    return tabular.rows_with_targets(
-        model.encoder_, read_table(table), about["target"], about["task"]
-    )
+    content = read_table(table)
+    return tabular.rows_with_targets(model.encoder_, content, about["target"], about["task"])
