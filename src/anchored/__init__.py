@@ -25,6 +25,7 @@ _HOMES = {
     "Schedule": "training",
     "TextCNN": "networks",
     "fit_ensemble": "ensembles",
+    "report": "reporting",
 }
 
 
@@ -45,6 +46,7 @@ __all__ = [
     "Schedule",
     "TextCNN",
     "fit_ensemble",
+    "report",
 ]
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from anchored.networks import TextCNN as TextCNN
     from anchored.predictive import Predictive as Predictive
     from anchored.priors import Prior as Prior
+    from anchored.reporting import report as report
     from anchored.training import Schedule as Schedule
 
 
