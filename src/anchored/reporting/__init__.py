@@ -116,9 +116,7 @@ def _chapters(estimator, dist, X, y, coverage: float, feature_names) -> list[Cha
         def predict(array, i=i):
             return _output(estimator.predict_dist(array), i)
 
-        case = Case(
-            _output(dist, i), target[:, i], x, columns, predict, rows, float(coverage)
-        )
+        case = Case(_output(dist, i), target[:, i], x, columns, predict, rows, float(coverage))
         chapter = _regression.chapter(case, f"{plain(name, 40)}: ")
         heading = tag("h3", f"Output {plain(name, 60)}")
         chapters.append(dataclasses.replace(chapter, top=(heading, *chapter.top)))

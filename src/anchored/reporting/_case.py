@@ -7,9 +7,11 @@ import numpy as np
 
 from anchored._errors import bad_value
 from anchored.predictive import Predictive
+from anchored.reporting import _figures, _page
 from anchored.reporting._importance import Columns, Importance
-from anchored.reporting._markup import Markup
-from anchored.reporting._page import Section
+from anchored.reporting._markup import Markup, plain
+from anchored.reporting._page import Column, Section
+from anchored.reporting._words import column, counted
 
 WORST_ROWS = 10
 _WORST_COLUMNS = 4
@@ -82,10 +84,40 @@ def _grouped(features: Sequence[str], columns: Sequence[str]) -> Columns:
     return Columns(tuple(groups), tuple(tuple(found) for found in groups.values()))
 
 
-def telling_columns(case: Case, found: Importance | None) -> list[tuple[str, int]]:
-    """Name and feature of the columns that matter most, of those that are one number a row."""
+def telling_columns(case: Case, found: Importance | None, rows) -> list[Column]:
+    """Values of ``rows`` in the columns that matter most, of those that are one number a row."""
     if case.x is None or found is None:
         return []
     order = np.argsort(-found.score.mean(axis=1), kind="stable")
-    single = [(found.names[i], case.columns.features[i]) for i in order]
-    return [(name, own[0]) for name, own in single if len(own) == 1][:_WORST_COLUMNS]
+    single = [i for i in order if len(case.columns.features[i]) == 1][:_WORST_COLUMNS]
+    return [(found.names[i], column(case.x[rows, case.columns.features[i][0]])) for i in single]
+
+
+def columns_section(
+    found: Importance | None, score: str, unit: str, epistemic: str, prefix: str = ""
+) -> tuple[Section, ...]:
+    """Which columns predictions and their spread depend on; nothing if that is not known."""
+    if found is None:
+        return ()
+    most = plain(found.names[int(np.argmax(found.score.mean(axis=1)))], 60)
+    more = len(found.names) - _figures.MOST_BARS
+    rest = f" The {more:,} columns that matter least are not shown." if more > 0 else ""
+    lead = (
+        f"Each column of {counted(found.n_rows, 'row')} is shuffled, one at a time. Columns that "
+        f"tell the same story share their importance.{rest}"
+    )
+    pictures = _page.figures(
+        _page.figure(
+            "Columns that predictions need",
+            _figures.importances(found.names, found.score, f"rise of the {score}{unit}", False),
+            f"“{most}” matters most.",
+            f"How much larger the {score} gets without what the column says.",
+        ),
+        _page.figure(
+            "Columns that confidence depends on",
+            _figures.importances(found.names, found.epistemic, f"change of {epistemic}", True),
+            "",
+            f"How much the {epistemic} of a row changes, up or down.",
+        ),
+    )
+    return (Section(f"{prefix}Which columns matter", lead, (pictures,)),)

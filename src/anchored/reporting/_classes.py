@@ -7,14 +7,14 @@ import numpy as np
 from anchored import metrics
 from anchored.reporting import _figures, _page, _verdict
 from anchored.reporting import _scores as scores
-from anchored.reporting._case import WORST_ROWS, Case, Chapter, telling_columns
+from anchored.reporting._case import WORST_ROWS, Case, Chapter, columns_section, telling_columns
 from anchored.reporting._importance import Importance, importance
-from anchored.reporting._markup import Markup, plain
+from anchored.reporting._markup import Markup
 from anchored.reporting._page import Section, key
-from anchored.reporting._regression import importance_words
 from anchored.reporting._words import counted, level, number, percent
 
 _MOST_CLASSES = 12  # of a table of counts; of more the commonest mistakes are listed
+_HALF_WIDTH = 5  # classes up to which it takes half of the page
 _N_BINS = 10
 
 
@@ -31,13 +31,13 @@ def chapter(case: Case, labels: Sequence[str]) -> Chapter:
         _tiles(case, len(labels)),
     )
     sections = (
-        Section("Predictions", "", (_mistakes(case, labels),)),
+        Section("Predictions", "", _mistakes(case, labels)),
         Section(
             "Are the probabilities honest?",
             "",
-            (_page.figures(_reliability(case), _confidences(case), _accuracy(case), _risk(case)),),
+            (_page.figures(_reliability(case), _accuracy(case), _risk(case), _sources(case)),),
         ),
-        Section("Where the uncertainty comes from", "", (_sources(case, found),)),
+        *columns_section(found, "log loss", " (nats)", "mutual information"),
         _worst(case, found, labels),
     )
     return Chapter(top, sections)
@@ -76,7 +76,14 @@ def _tiles(case: Case, n_classes: int) -> Markup:
     )
 
 
-def _mistakes(case: Case, labels: Sequence[str]) -> Markup:
+def _mistakes(case: Case, labels: Sequence[str]) -> tuple[Markup, ...]:
+    table, sure = _confusion(case, labels), _confidences(case)
+    if len(labels) <= _HALF_WIDTH:
+        return (_page.figures(table, sure),)
+    return table, _page.figures(sure)
+
+
+def _confusion(case: Case, labels: Sequence[str]) -> Markup:
     counts = scores.confusion(case.dist, case.y)
     wrong = counts - np.diag(np.diag(counts))
     if len(labels) <= _MOST_CLASSES:
@@ -84,19 +91,20 @@ def _mistakes(case: Case, labels: Sequence[str]) -> Markup:
         return _page.counts_table(labels, counts, caption)
     worst = np.argsort(-wrong.ravel(), kind="stable")[:_MOST_CLASSES]
     pairs = [divmod(int(k), len(labels)) for k in worst if wrong.ravel()[k]]
-    rows = [
-        [labels[i], labels[j], f"{wrong[i, j]:,}", percent(wrong[i, j] / counts[i].sum())]
-        for i, j in pairs
+    columns = [
+        ("observed", [labels[i] for i, _ in pairs]),
+        ("predicted", [labels[j] for _, j in pairs]),
+        ("rows", [f"{wrong[pair]:,}" for pair in pairs]),
+        ("of the observed", [percent(wrong[i, j] / counts[i].sum()) for i, j in pairs]),
     ]
-    caption = f"The commonest mistakes among {len(labels)} classes."
-    return _page.table(["observed", "predicted", "rows", "of the observed"], rows, caption)
+    return _page.table(columns, f"The commonest mistakes among {len(labels)} classes.")
 
 
 def _reliability(case: Case) -> Markup:
     confidence, right, count = scores.reliability(case.dist, case.y, _N_BINS)
     return _page.figure(
         "Reliability",
-        _figures.reliability(confidence, right, count),
+        _figures.reliability(confidence, right, count, case.dist.probabilities.shape[1]),
         "",
         "Rows of about equal confidence together, larger dots for more rows. Dots below the "
         "dashed line are over-confident, unless they are within the grey bar.",
@@ -126,18 +134,17 @@ def _accuracy(case: Case) -> Markup:
         "Accuracy against confidence",
         _figures.accuracy_above(p.max(axis=1), p.argmax(axis=1) == case.y),
         "",
-        "Accuracy among the rows that are at least so sure, with two standard errors. It should "
-        "rise to the right.",
+        "Accuracy among the rows that are at least so sure, with its 95 % range. It should rise "
+        "to the right.",
     )
 
 
 def _risk(case: Case) -> Markup:
     share, risk = scores.risk_coverage(case.dist, case.y)
-    mean = float(np.mean(risk))
     return _page.figure(
         "Leaving uncertain rows out",
         _figures.risk_coverage(share, risk),
-        f"{percent(mean)} wrong on average over the curve, {percent(risk[-1])} if all are answered.",
+        f"{percent(risk[-1])} are wrong if all are answered, {percent(np.mean(risk))} on average.",
         "If the least certain rows are left to somebody else, how many of the others are wrong? "
         "The curve should fall towards the left.",
         [key("one", "these rows"), key("ideal", "all answered")],
@@ -156,60 +163,33 @@ def _importance(case: Case) -> Importance | None:
     )
 
 
-def _sources(case: Case, found: Importance | None) -> Markup:
+def _sources(case: Case) -> Markup:
     dist = case.dist
     share = dist.mutual_information.sum() / max(dist.entropy.sum(), np.finfo(float).tiny)
-    pictures = [
-        _page.figure(
-            "Epistemic and aleatoric",
-            _figures.variance_shares(
-                dist.entropy, dist.mutual_information, "rows by their entropy"
-            ),
-            f"{percent(share)} of the entropy is epistemic.",
-            "Epistemic is what members disagree on (mutual information), and goes away with more "
-            "rows like these; the rest is overlap of the classes, and stays.",
-            [key("two", "epistemic"), key("faint", "aleatoric")],
-        )
-    ]
-    if found is not None:
-        pictures += [
-            _page.figure(
-                "Columns that predictions need",
-                _figures.importances(found.names, found.score, "rise of the log loss (nats)", False),
-                f"“{plain(_figures.most_important(found), 60)}” matters most.",
-                importance_words(found, "how much larger the log loss gets"),
-            ),
-            _page.figure(
-                "Columns that confidence depends on",
-                _figures.importances(
-                    found.names, found.epistemic, "change of mutual information", True
-                ),
-                "",
-                importance_words(found, "how much the mutual information of a row changes"),
-            ),
-        ]
-    return _page.figures(*pictures)
+    return _page.figure(
+        "Epistemic and aleatoric",
+        _figures.variance_shares(dist.entropy, dist.mutual_information, "rows by their entropy"),
+        f"{percent(share)} of the entropy is epistemic.",
+        "Epistemic is what members disagree on (mutual information), and goes away with more "
+        "rows like these; the rest is overlap of the classes, and stays.",
+        [key("two", "epistemic"), key("faint", "aleatoric")],
+    )
 
 
 def _worst(case: Case, found: Importance | None, labels: Sequence[str]) -> Section:
     p, y = case.dist.probabilities, case.y
     of_label = p[np.arange(len(y)), y]
     order = np.argsort(of_label, kind="stable")[:WORST_ROWS]
-    extra = telling_columns(case, found)
-    rows = [
-        [
-            case.rows[i],
-            labels[y[i]],
-            labels[int(p[i].argmax())],
-            percent(p[i].max()),
-            percent(of_label[i]),
-            *(number(case.x[i, feature], 4) for _, feature in extra if case.x is not None),
-        ]
-        for i in order
+    columns = [
+        ("row", [case.rows[i] for i in order]),
+        ("observed", [labels[int(y[i])] for i in order]),
+        ("predicted", [labels[int(p[i].argmax())] for i in order]),
+        ("sure", [percent(p[i].max()) for i in order]),
+        ("chance of observed", [percent(of_label[i]) for i in order]),
     ]
-    header = ["row", "observed", "predicted", "sure", "chance of observed", *(n for n, _ in extra)]
+    table = _page.table(columns + telling_columns(case, found, order))
     lead = (
         "The rows whose class the model thought least likely: wrong labels, or kinds of rows that "
         "it has seen too few of."
     )
-    return Section("Worst rows", lead, (_page.table(header, rows),))
+    return Section("Worst rows", lead, (table,))

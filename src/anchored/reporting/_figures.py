@@ -6,10 +6,9 @@ import numpy as np
 from scipy import stats
 
 from anchored.reporting import _svg
-from anchored.reporting._importance import Importance
 from anchored.reporting._markup import Markup, plain
 from anchored.reporting._svg import Frame
-from anchored.reporting._words import level, number, percent
+from anchored.reporting._words import counted, level, number, percent
 
 MOST_DOTS = 400
 MOST_BARS = 15
@@ -29,9 +28,7 @@ def predicted_against_observed(y, mean, lower, upper, rows: Sequence[str]) -> Ma
     y, mean, lower, upper = (np.asarray(a)[kept] for a in (y, mean, lower, upper))
     inside = (lower <= y) & (y <= upper)
     ends = np.percentile(lower, 2), np.percentile(upper, 98)  # a few very long ones are cut
-    frame = Frame(
-        _svg.linear(y), _svg.linear(y, mean, ends), "observed", "predicted", height=300
-    )
+    frame = Frame(_svg.linear(y), _svg.linear(y, mean, ends), "observed", "predicted", height=300)
     titles = [
         f"row {rows[i]}: observed {number(y[k], 4)}, predicted {number(mean[k], 4)}, "
         f"interval {number(lower[k], 4)} to {number(upper[k], 4)}"
@@ -68,13 +65,13 @@ def pit_histogram(values: np.ndarray) -> Markup:
     n_bins = int(np.clip(len(values) // 10, 4, 10))
     count, edges = np.histogram(values, n_bins, (0.0, 1.0))
     low, high = stats.binom.ppf(_TAILS, len(values), 1 / n_bins)
-    frame = Frame(
-        _svg.shares(), _svg.counts(count, high), "probability of a target below", "rows"
-    )
+    frame = Frame(_svg.shares(), _svg.counts(count, high), "probability of a target below", "rows")
     expected = len(values) / n_bins
     return frame.picture(
-        _histogram(frame, edges, count, "one"),
-        frame.band([0, 1], [low, low], [high, high], "muted over"),
+        frame.band([0, 1], [low, low], [high, high], "muted"),
+        _histogram(frame, edges, count, "one clear"),
+        frame.line([0, 1], [low, low], "ink edge"),
+        frame.line([0, 1], [high, high], "ink edge"),
         frame.line([0, 1], [expected, expected], "ideal"),
         about=f"Histogram of the PIT in {n_bins} bins: {', '.join(map(str, count))}",
     )
@@ -144,9 +141,7 @@ def importances(names: Sequence[str], values: np.ndarray, x_title: str, shares: 
     ends = (mean - spread, mean + spread)
     x = _svg.linear(*ends, zero=True)
     if shares:
-        top = max(x.high, 0.01)
-        step = _svg.shares(0.0, top) if top <= 4 else None
-        x = step or _svg.Scale(0.0, top, tuple((v, f"{number(100 * v)} %") for v, _ in x.ticks))
+        x = _svg.shares(0.0, max(x.high, 0.01))
     place = np.arange(len(order), dtype=float)
     frame = Frame(
         x, _svg.names([plain(names[i]) for i in order]), x_title, height=60 + 22.0 * len(order)
@@ -177,29 +172,32 @@ def loss_curves(steps: np.ndarray, objective: np.ndarray, kept: Sequence[int]) -
 # Classes
 
 
-def reliability(confidence, right, count) -> Markup:
-    """How often each confidence is right; whiskers are what chance gives that many rows."""
+def reliability(confidence, right, count, n_classes: int) -> Markup:
+    """How often each confidence is right; bars are what chance gives that many rows."""
     low, high = stats.binom.ppf([[_TAILS[0]], [_TAILS[1]]], count, np.minimum(confidence, 1.0))
-    frame = Frame(_svg.shares(), _svg.shares(), "confidence", "right", height=300)
+    x = _svg.shares(_least_confidence(n_classes), 1.0)
+    frame = Frame(x, _svg.shares(), "confidence", "right", height=300)
     size = 2.5 + 4.0 * np.sqrt(count / count.max())
+    said = [
+        f"{percent(c)} sure, {percent(r)} right" for c, r in zip(confidence, right, strict=True)
+    ]
     dots = [
-        frame.dots([c], [r], "one", [f"{int(n)} rows: {percent(c)} sure, {percent(r)} right"], s)
-        for c, r, n, s in zip(confidence, right, count, size, strict=True)
+        frame.dots([c], [r], "one", [f"{counted(int(n), 'row')}: {words}"], s)
+        for c, r, n, s, words in zip(confidence, right, count, size, said, strict=True)
     ]
     return frame.picture(
-        frame.line([0, 1], [0, 1], "ideal"),
+        frame.line([x.low, 1], [x.low, 1], "ideal"),
         frame.whiskers(confidence, low / count, high / count, "muted wide"),
         frame.line(confidence, right, "one thin"),
         *dots,
-        about="Reliability: "
-        + ", ".join(f"{percent(c)} sure {percent(r)} right" for c, r in zip(confidence, right, strict=True)),
+        about="Reliability: " + "; ".join(said),
     )
 
 
 def confidences(confidence: np.ndarray, right: np.ndarray, n_classes: int) -> Markup:
     """How sure the classifier is, where it is right and where it is wrong."""
-    low = np.floor(10 / n_classes) / 10
-    edges = np.linspace(low, 1.0, max(6, int(round((1 - low) * 20)) + 1))
+    low = _least_confidence(n_classes)
+    edges = np.linspace(low, 1.0, round((1 - low) * 20) + 1)
     whole, _ = np.histogram(confidence, edges)
     wrong, _ = np.histogram(confidence[~right], edges)
     frame = Frame(_svg.shares(low, 1.0), _svg.counts(whole), "confidence", "rows")
@@ -217,7 +215,9 @@ def accuracy_above(confidence: np.ndarray, right: np.ndarray) -> Markup:
     accuracy, at = np.cumsum(right[order]) / kept, confidence[order]
     last = np.append(at[1:] != at[:-1], True)  # of rows that are equally sure
     accuracy, at, kept = accuracy[last], at[last], kept[last]
-    spread = 2 * np.sqrt(np.maximum(accuracy * (1 - accuracy), 0) / kept)
+    n_right = accuracy * kept
+    least = np.nan_to_num(stats.beta.ppf(_TAILS[0], n_right, kept - n_right + 1), nan=0.0)
+    most = np.nan_to_num(stats.beta.ppf(_TAILS[1], n_right + 1, kept - n_right), nan=1.0)
     low = float(np.floor(min(accuracy.min(), 0.9) * 10) / 10)
     frame = Frame(
         _svg.shares(float(np.floor(at.min() * 10) / 10), 1.0),
@@ -225,10 +225,9 @@ def accuracy_above(confidence: np.ndarray, right: np.ndarray) -> Markup:
         "at least this sure",
         "right among them",
     )
-    high = np.minimum(accuracy + spread, 1.0)
     thin = _thinned(len(at))
     return frame.picture(
-        frame.band(at[thin], (accuracy - spread)[thin], high[thin], "one"),
+        frame.band(at[thin], least[thin], most[thin], "one"),
         frame.line(at[thin], accuracy[thin], "one"),
         about=f"Accuracy by confidence, from {percent(accuracy[-1])} of all rows",
     )
@@ -256,6 +255,11 @@ def by_size(values: np.ndarray, most: int) -> list[np.ndarray]:
     return np.array_split(np.argsort(values, kind="stable"), n_groups)
 
 
+def _least_confidence(n_classes: int) -> float:
+    """The probability of the most probable of so many classes is above this."""
+    return float(np.floor(10 / n_classes) / 10)
+
+
 def _histogram(frame: Frame, edges: np.ndarray, count: np.ndarray, kind: str) -> Markup:
     return frame.bars(edges[:-1], edges[1:], np.zeros(len(count)), count, kind)
 
@@ -267,8 +271,3 @@ def _bins(n_rows: int) -> int:
 def _thinned(n: int) -> np.ndarray:
     """Places of a long line that are drawn."""
     return np.unique(np.linspace(0, n - 1, min(n, MOST_DOTS)).astype(int))
-
-
-def most_important(found: Importance) -> str:
-    """The column whose shuffling raises the error most."""
-    return found.names[int(np.argmax(found.score.mean(axis=1)))]

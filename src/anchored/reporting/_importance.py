@@ -9,7 +9,7 @@ import numpy as np
 from anchored.predictive import Predictive
 
 _ROWS, _REPEATS = 300, 5
-_MOST_PREDICTED = 200_000  # rows in all; tables with very many columns are shuffled less often
+_MOST_SHUFFLES = 150  # in all; many columns are shuffled less often
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,37 +55,24 @@ def importance(
     """
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(x))[:_ROWS])
-    x, n = x[rows], len(rows)
-    repeats = int(np.clip(_MOST_PREDICTED // (n * len(columns.names)), 1, _REPEATS))
-    orders = [rng.permutation(n) for _ in range(repeats)]
+    x = x[rows]
+    n_repeats = int(np.clip(_MOST_SHUFFLES // len(columns.names), 1, _REPEATS))
+    orders = [rng.permutation(len(rows)) for _ in range(n_repeats)]
     before = _quiet(predict, x)
     old_error, old_spread = error(before, rows), epistemic(before)
     scale = max(float(old_spread.mean()), np.finfo(float).tiny)
-    score, spread = np.zeros((2, len(columns.names), repeats))
+    score, spread = np.zeros((2, len(columns.names), n_repeats))
     for i, features in enumerate(columns.features):
-        shuffled = np.tile(x, (repeats, *(1,) * (x.ndim - 1)))
         for r, order in enumerate(orders):
-            shuffled[r * n : (r + 1) * n, features] = x[np.ix_(order, features)]
-        after = _quiet(predict, shuffled)
-        change = np.abs(epistemic(after).reshape(repeats, n) - old_spread)
-        spread[i] = change.mean(axis=1) / scale
-        for r in range(repeats):
-            score[i, r] = error(_rows(after, slice(r * n, (r + 1) * n)), rows) - old_error
-    return Importance(columns.names, score, spread, n)
+            shuffled = x.copy()
+            shuffled[:, features] = x[np.ix_(order, np.array(features))]
+            after = _quiet(predict, shuffled)
+            score[i, r] = error(after, rows) - old_error
+            spread[i, r] = np.abs(epistemic(after) - old_spread).mean() / scale
+    return Importance(columns.names, score, spread, len(rows))
 
 
 def _quiet(predict: Callable[[np.ndarray], Predictive], x: np.ndarray) -> Predictive:
     with warnings.catch_warnings():  # arrays come in place of the user's frame, columns in order
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return predict(x)
-
-
-def _rows(dist: Predictive, rows: slice) -> Predictive:
-    """Means and variances of some rows; whatever else belongs to all of them stays."""
-    return dataclasses.replace(
-        dist,
-        mean=dist.mean[rows],
-        epistemic_var=dist.epistemic_var[rows],
-        aleatoric_var=dist.aleatoric_var[rows],
-        members=None if dist.members is None else dist.members[:, rows],
-    )

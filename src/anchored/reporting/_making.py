@@ -8,11 +8,11 @@ import anchored
 from anchored._errors import Status
 from anchored.metrics import GPComparison
 from anchored.reporting import _figures, _page
-from anchored.reporting._markup import Markup
 from anchored.reporting._page import Section, key
-from anchored.reporting._words import counted, number, percent
+from anchored.reporting._words import counted, number
 
 _GP_TRAINING_ROWS, _GP_ROWS = 2_000, 500
+_MOST_MEMBERS = 12  # in a table that is not folded
 _STATUS = {
     Status.CONVERGED: "converged",
     Status.STEP_LIMIT: "still improving at the last step",
@@ -73,17 +73,20 @@ def members(estimator) -> Section:
         "still falling at the right end would gain from more epochs.",
         keys,
     )
-    rows = [
+    tries = [", second try" if j in ensemble.retrained else "" for j in range(n)]
+    table = _page.table(
         [
-            str(j),
-            _STATUS[Status(int(status))] + (", second try" if j in ensemble.retrained else ""),
-            number(info.objective[0, j], 4),
-            number(info.objective[-1, j], 4),
+            ("member", [str(j) for j in range(n)]),
+            (
+                "status",
+                [_STATUS[Status(int(s))] + t for s, t in zip(info.status, tries, strict=True)],
+            ),
+            ("at first", [number(v, 4) for v in info.objective[0]]),
+            ("at last", [number(v, 4) for v in info.objective[-1]]),
         ]
-        for j, status in enumerate(info.status)
-    ]
-    table = _page.table(["member", "status", "first objective", "last objective"], rows)
-    return Section("Members", "", (_page.figures(picture), _page.folded("Every member", table)))
+    )
+    shown = table if n <= _MOST_MEMBERS else _page.folded("Every member", table)
+    return Section("Members", "", (_page.figures(picture, shown),))
 
 
 def comparison(estimator, X, given: GPComparison | None) -> Section | None:
@@ -116,5 +119,3 @@ def _compared(estimator, X) -> GPComparison | None:
         return estimator.compare_to_gp(X[:_GP_ROWS])
     except (TypeError, ValueError):  # networks and methods that have no exact limit
         return None
-
-

@@ -5,7 +5,9 @@ from html import escape
 
 # Control characters, marks that turn the direction of writing, and halves of surrogate pairs,
 # which no file can hold. Columns and labels may have any of them in their names.
-_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _VOID = {"circle", "meta", "path", "rect"}
 
 

@@ -5,11 +5,11 @@ import numpy as np
 from anchored import metrics
 from anchored.reporting import _figures, _page, _verdict
 from anchored.reporting import _scores as scores
-from anchored.reporting._case import WORST_ROWS, Case, Chapter, telling_columns
+from anchored.reporting._case import WORST_ROWS, Case, Chapter, columns_section, telling_columns
 from anchored.reporting._importance import Importance, importance
 from anchored.reporting._markup import Markup
 from anchored.reporting._page import Section, key
-from anchored.reporting._words import counted, level, number, percent
+from anchored.reporting._words import column, counted, level, number, percent
 
 _LEVELS = np.arange(1, 20) / 20
 _IDEAL = key("ideal", "where they should be")
@@ -32,9 +32,14 @@ def chapter(case: Case, prefix: str = "") -> Chapter:
         Section(
             f"{prefix}Are the intervals honest?",
             "",
-            (_page.figures(_calibration(case), _pit(case), _sharpness(case)),),
+            (_page.figures(_calibration(case), _pit(case)),),
         ),
-        Section(f"{prefix}Where the uncertainty comes from", "", (_sources(case, found),)),
+        Section(
+            f"{prefix}How wide they are, and why",
+            "",
+            (_page.figures(_sharpness(case), _sources(case)),),
+        ),
+        *columns_section(found, "RMSE", "", "epistemic variance", prefix),
         _worst(case, found, prefix),
     )
     return Chapter(top, sections)
@@ -46,7 +51,11 @@ def _tiles(case: Case) -> Markup:
     chance = 0.33 / np.sqrt(len(y))
     return _page.tiles(
         [
-            ("coverage", percent(metrics.coverage(dist, y, nominal)), f"should be {level(nominal)}"),
+            (
+                "coverage",
+                percent(metrics.coverage(dist, y, nominal)),
+                f"should be {level(nominal)}",
+            ),
             ("RMSE", number(metrics.rmse(dist, y)), f"deviation of targets {number(np.std(y))}"),
             ("CRPS", number(metrics.crps(dist, y)), "lower is better"),
             ("NLL", number(metrics.nll(dist, y)), "nats a row, lower is better"),
@@ -65,9 +74,7 @@ def _tiles(case: Case) -> Markup:
 def _predicted(case: Case) -> Markup:
     lower, upper = case.dist.interval(case.coverage)
     inside = (lower <= case.y) & (case.y <= upper)
-    picture = _figures.predicted_against_observed(
-        case.y, case.dist.mean, lower, upper, case.rows
-    )
+    picture = _figures.predicted_against_observed(case.y, case.dist.mean, lower, upper, case.rows)
     shown = len(_figures.drawn_rows(len(case.y)))
     part = f"{shown} of {len(case.y):,} rows are drawn. " if shown < len(case.y) else ""
     return _page.figure(
@@ -104,8 +111,8 @@ def _errors(case: Case) -> Markup:
 def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
     if len(a) < 3 or not np.ptp(a) > 0 or not np.ptp(b) > 0:
         return 0.0
-    ranks = [np.argsort(np.argsort(v)) for v in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    first, second = (np.argsort(np.argsort(values)) for values in (a, b))
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _calibration(case: Case) -> Markup:
@@ -172,46 +179,16 @@ def _importance(case: Case) -> Importance | None:
     return importance(case.predict, case.x, case.columns, error, lambda dist: dist.epistemic_var)
 
 
-def _sources(case: Case, found: Importance | None) -> Markup:
+def _sources(case: Case) -> Markup:
     dist = case.dist
     share = dist.epistemic_var.sum() / dist.variance.sum()
-    pictures = [
-        _page.figure(
-            "Epistemic and aleatoric",
-            _figures.variance_shares(dist.variance, dist.epistemic_var, "rows by their variance"),
-            f"{percent(share)} of the variance is epistemic.",
-            "Epistemic variance is what members disagree on, and goes away with more rows like "
-            "these; aleatoric variance is noise, and stays.",
-            [key("two", "epistemic"), key("faint", "aleatoric")],
-        )
-    ]
-    if found is not None:
-        pictures += [
-            _page.figure(
-                "Columns that predictions need",
-                _figures.importances(found.names, found.score, "rise of the RMSE", False),
-                f"“{_figures.most_important(found)}” matters most.",
-                importance_words(found, "how much larger the error gets"),
-            ),
-            _page.figure(
-                "Columns that confidence depends on",
-                _figures.importances(
-                    found.names, found.epistemic, "change of epistemic variance", True
-                ),
-                "",
-                importance_words(found, "how much the epistemic variance of a row changes"),
-            ),
-        ]
-    return _page.figures(*pictures)
-
-
-def importance_words(found: Importance, what: str) -> str:
-    """How an importance was measured, and what is not shown."""
-    more = len(found.names) - _figures.MOST_BARS
-    rest = f" The {more:,} columns that matter least are not shown." if more > 0 else ""
-    return (
-        f"Each column of {counted(found.n_rows, 'row')} is shuffled: {what}. Columns that tell the "
-        f"same story share their importance.{rest}"
+    return _page.figure(
+        "Epistemic and aleatoric",
+        _figures.variance_shares(dist.variance, dist.epistemic_var, "rows by their variance"),
+        f"{percent(share)} of the variance is epistemic.",
+        "Epistemic variance is what members disagree on, and goes away with more rows like "
+        "these; aleatoric variance is noise, and stays.",
+        [key("two", "epistemic"), key("faint", "aleatoric")],
     )
 
 
@@ -220,21 +197,15 @@ def _worst(case: Case, found: Importance | None, prefix: str) -> Section:
     lower, upper = dist.interval(case.coverage)
     off = np.divide(y - dist.mean, dist.std, out=np.zeros(len(y)), where=dist.std > 0)
     order = np.argsort(-np.abs(off), kind="stable")[:WORST_ROWS]
-    extra = telling_columns(case, found)
-    rows = [
-        [
-            case.rows[i],
-            number(y[i], 4),
-            number(dist.mean[i], 4),
-            f"{number(lower[i], 4)} to {number(upper[i], 4)}",
-            f"{abs(off[i]):.1f} {'above' if off[i] > 0 else 'below'}",
-            *(number(case.x[i, feature], 4) for _, feature in extra if case.x is not None),
-        ]
-        for i in order
+    low, high = column(lower[order]), column(upper[order])
+    columns = [
+        ("row", [case.rows[i] for i in order]),
+        ("observed", column(y[order])),
+        ("predicted", column(dist.mean[order])),
+        (f"{level(case.coverage)} interval", [" to ".join(e) for e in zip(low, high, strict=True)]),
+        ("deviations off", [f"{abs(v):.1f} {'above' if v > 0 else 'below'}" for v in off[order]]),
     ]
-    interval = f"{level(case.coverage)} interval"
-    header = ["row", "observed", "predicted", interval, "deviations off", *(n for n, _ in extra)]
-    table = _page.table(header, rows)
+    table = _page.table(columns + telling_columns(case, found, order))
     lead = (
         "The rows that surprised the model most: wrong entries, or kinds of rows that it has seen "
         "too few of. Of 100 rows about five should be more than two deviations off."

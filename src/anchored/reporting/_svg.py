@@ -13,7 +13,7 @@ import numpy as np
 from anchored.reporting._markup import Markup, joined, plain, tag
 from anchored.reporting._words import percent
 
-_TICK_SIZE = 6.2  # width of a character of a tick's label
+_TICK_SIZE = 6.6  # width of a character of a tick's label
 _MOST_LABEL = 22  # characters of a tick's label
 _FAR = 1e4  # pixels; nothing is drawn further out
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -64,7 +64,7 @@ def counts(*values) -> Scale:
 
 def shares(low: float = 0.0, high: float = 1.0) -> Scale:
     """From one share to another, in per cent."""
-    step = 0.25 if high - low > 0.8 else _step(high - low)
+    step = 0.25 if 0.8 < high - low < 1.2 else _step(high - low)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     places = [i * step for i in range(first, last + 1)]
     fine = any(abs(100 * place - round(100 * place)) > 1e-6 for place in places)
@@ -106,7 +106,7 @@ class Frame:
     @property
     def _inner(self) -> tuple[float, float]:
         """Width and height of the part that holds marks."""
-        return self.width - self._left - 14.0, self.height - 8.0 - 42.0
+        return self.width - self._left - 16.0, self.height - 8.0 - 42.0
 
     def _at(self, x, y) -> np.ndarray:
         """Pixels [point, 2] of data; points that are not finite are nan."""
@@ -162,17 +162,22 @@ class Frame:
         for (a, b), (c, d) in zip(self._at(left, low), self._at(right, high), strict=True):
             x, y, wide, tall = min(a, c), min(b, d), abs(c - a), abs(d - b)
             if math.isfinite(wide + tall) and wide > 0 and tall > 0:
-                found.append(
-                    tag("rect", x=_px(x), y=_px(y), width=_px(wide), height=_px(tall))
-                )
+                found.append(tag("rect", x=_px(x), y=_px(y), width=_px(wide), height=_px(tall)))
         return tag("g", *found, class_=f"bars {kind}")
 
     def picture(self, *marks: Markup, about: str) -> Markup:
         """The whole picture; ``about`` tells those who cannot see it what it shows."""
         wide, high = self._inner
-        # A picture within the picture: what sticks out of the frame is cut off.
+        # A picture within the picture: what sticks far out of the frame is cut off.
+        edge, seen = 4.0, f"{_px(wide + 8)} {_px(high + 8)}"
         inside = tag(
-            "svg", *marks, x=_px(self._left), y="8", width=_px(wide), height=_px(high)
+            "svg",
+            *marks,
+            x=_px(self._left - edge),
+            y=_px(8 - edge),
+            width=_px(wide + 2 * edge),
+            height=_px(high + 2 * edge),
+            viewBox=f"{_px(-edge)} {_px(-edge)} {seen}",
         )
         return tag(
             "svg",
@@ -202,7 +207,7 @@ class Frame:
         left, top = self._left, 8.0
         for share, (_, label) in zip(self._tick_shares(self.x), self.x.ticks, strict=True):
             x, half = left + share * wide, _text_width(label) / 2
-            x = min(x, self.width - half)  # the last one stays on the picture
+            x = min(x, self.width - half - 1)  # the last one stays on the picture
             yield _text(label, x, top + high + 15, "tick", "middle")
         for share, (_, label) in zip(self._tick_shares(self.y), self.y.ticks, strict=True):
             yield _text(label, left - 6, top + (1 - share) * high + 3.8, "tick", "end")
@@ -218,7 +223,9 @@ class Frame:
 
 def _circle(x: float, y: float, size: float, children: tuple) -> Markup:
     given = f'cx="{_px(x)}" cy="{_px(y)}" r="{_px(size)}"'
-    return Markup(f"<circle {given}>{joined(children)}</circle>" if children else f"<circle {given}/>")
+    return Markup(
+        f"<circle {given}>{joined(children)}</circle>" if children else f"<circle {given}/>"
+    )
 
 
 def _stroke(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
@@ -226,9 +233,7 @@ def _stroke(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
 
 
 def _text(words: str, x: float, y: float, kind: str, anchor: str, turn: str | None = None):
-    return tag(
-        "text", words, x=_px(x), y=_px(y), class_=kind, text_anchor=anchor, transform=turn
-    )
+    return tag("text", words, x=_px(x), y=_px(y), class_=kind, text_anchor=anchor, transform=turn)
 
 
 def _px(value: float) -> str:
@@ -257,7 +262,7 @@ def _ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
 def _tick_label(value: float, step: float, low: float, high: float) -> str:
     """All labels of an axis have as many digits as its step needs."""
     largest = max(abs(low), abs(high))
-    if 1e-4 <= step and largest < 1e6:
+    if step >= 1e-4 and largest < 1e6:
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
         decimals += abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6  # of 2.5
         text = f"{value + 0.0:,.{decimals}f}"
