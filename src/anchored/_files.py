@@ -1,11 +1,14 @@
 """Files written whole or not at all."""
 
 import os
+import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_STAGE = ".unfinished-"
 
 
 @contextmanager
@@ -26,24 +29,23 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write several files of a folder; none takes its name before all are written."""
-    parts = {folder / name: _part_of(folder / name) for name in files}
+@contextmanager
+def together(folder: Path) -> Iterator[Path]:
+    """An empty folder whose files move to ``folder`` at the end, once all are written."""
+    stage = folder / f"{_STAGE}{uuid.uuid4().hex}"
+    stage.mkdir()
     try:
-        for part, content in zip(parts.values(), files.values(), strict=True):
-            part.write_bytes(content)
-        for path, part in parts.items():
-            part.replace(path)
+        yield stage
+        for file in stage.iterdir():
+            file.replace(folder / file.name)
     finally:
-        for part in parts.values():
-            part.unlink(missing_ok=True)
+        shutil.rmtree(stage, ignore_errors=True)
 
 
-def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
-    """Take away unfinished files of these names that a killed process left."""
-    for name in names:
-        for part in folder.glob(f".{name}.*.part"):
-            part.unlink(missing_ok=True)
+def remove_leftovers(folder: Path) -> None:
+    """Take away what a killed process left of `together`."""
+    for stage in folder.glob(f"{_STAGE}*"):
+        shutil.rmtree(stage, ignore_errors=True)
 
 
 def make_folder(folder: Path) -> None:

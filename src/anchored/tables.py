@@ -6,6 +6,7 @@ with a file is a ``TableError`` of one line.
 """
 
 import contextlib
+import csv
 import dataclasses
 import gzip
 import io
@@ -342,3 +343,22 @@ def _pyarrow() -> Any:
             "Reading tables needs pyarrow: pip install 'anchored[table]'"
         ) from error
     return pyarrow
+
+
+class CSVWriter:
+    """Writes blocks of columns to a binary file as CSV, the header first."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self._started = False
+
+    def write(self, columns: dict[str, np.ndarray]) -> None:
+        """Append rows; every block has the same columns."""
+        pa = _pyarrow()
+        if not self._started:
+            header = io.StringIO()
+            csv.writer(header, lineterminator="\n").writerow(columns)
+            self._file.write(header.getvalue().encode())
+            self._started = True
+        options = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
+        pa.csv.write_csv(pa.table(dict(columns)), self._file, options)

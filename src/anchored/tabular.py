@@ -15,9 +15,11 @@ import numpy as np
 from sklearn import model_selection
 
 from anchored import metrics
+from anchored._dates import date_orders, parse_date
 from anchored._errors import TableError, unknown_name
 from anchored.encoding import Encoder, target_kind
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
+from anchored.reporting import headline
 from anchored.scaling import n_cores
 from anchored.tables import Table
 from anchored.tuning import MANY_ROWS, N_STEPS, default_schedule
@@ -64,6 +66,7 @@ class Fitted:
     """A model, its scores on the test rows, and what went wrong on the way."""
 
     model: Any
+    verdict: str  # whether its error bars hold, in words
     scores: dict[str, float]
     gp: metrics.GPComparison | None
     seconds: float
@@ -154,9 +157,9 @@ def fit(
     verbose: int = 0,
 ) -> Fitted:
     """Train on the plan's training rows and score on its test rows."""
-    kind = AnchoredRegressor if plan.task == "regression" else AnchoredClassifier
+    kind: Any = AnchoredRegressor if plan.task == "regression" else AnchoredClassifier
     options = {} if hidden is None else {"hidden": tuple(hidden)}
-    model: Any = kind(
+    model = kind(
         n_members=members,
         method=method,
         max_seconds=max_seconds,
@@ -174,13 +177,8 @@ def fit(
     gap = None
     if plan.task == "regression" and len(plan.x) <= _GP_ROWS and model.noise_var_ is not None:
         gap = model.compare_to_gp(plan.x_test)
-    return Fitted(
-        model,
-        scores(model, plan.x_test, plan.y_test, coverage),
-        gap,
-        seconds,
-        tuple(dict.fromkeys(told)),
-    )
+    rows = model, plan.x_test, plan.y_test, coverage
+    return Fitted(model, headline(*rows), scores(*rows), gap, seconds, tuple(dict.fromkeys(told)))
 
 
 def rows_with_targets(
@@ -277,9 +275,15 @@ def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.nd
 
 
 def _sortable(column: np.ndarray, name: str) -> np.ndarray:
+    """Numbers as they are, dates as days."""
     if not _present(column).all():
         raise TableError(f"--time: {name!r} has missing cells; fill them or drop those rows.")
-    return column if column.dtype != object else np.array([str(cell) for cell in column])
+    if column.dtype != object:
+        return column
+    orders = date_orders(column)
+    if not orders:
+        raise TableError(f"--time: {name!r} holds neither numbers nor dates, e.g. {column[0]!r}.")
+    return np.array([parse_date(cell, orders[0]) for cell in column], float)
 
 
 def _doubts(x, y, train, test) -> list[str]:

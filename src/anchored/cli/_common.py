@@ -1,6 +1,6 @@
 """What the commands share: refusing, and writing files."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -52,17 +52,21 @@ def write(path: Path, content: bytes) -> None:
         fail(f"cannot write {path}: {error.strerror}.")
 
 
-def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
+@contextmanager
+def writing_together(folder: Path) -> Iterator[Path]:
+    """A folder to write to; its files appear in ``folder`` all at once, or not at all."""
     try:
-        _files.write_together(folder, files)
+        with _files.together(folder) as stage:
+            yield stage
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}.")
 
 
-def make_folder(folder: Path, leftovers: Iterable[str] = ()) -> None:
-    """Make the folder; unfinished files of an earlier run that was killed are taken away."""
+def make_folder(folder: Path, clean: bool = False) -> None:
+    """Make the folder; ``clean`` takes away what a run that was killed left unfinished."""
     try:
         _files.make_folder(folder)
-        _files.remove_leftovers(folder, leftovers)
+        if clean:
+            _files.remove_leftovers(folder)
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}.")

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from anchored.cli._common import fail, make_folder, table_errors, write_together
+from anchored.cli._common import fail, make_folder, table_errors, writing_together
 
 BUNDLED = ("breast_cancer", "diabetes", "iris", "wine")
+# Test rows that go into the model's file, so that `anchored report MODEL` has something to show.
+_KEPT_ROWS = 2_000
 FILES = {"model": "model.safetensors", "report": "report.html", "metrics": "metrics.json"}
 
 
@@ -59,7 +61,7 @@ def fit(
         fail(f"--coverage must lie between 0 and 1; got {coverage:g}.")
     widths = _widths(hidden)
     out = out or Path(f"{_stem(table)}-model")
-    make_folder(out, leftovers=FILES.values())
+    make_folder(out, clean=True)
     started = time.perf_counter()
     content, target = _read(table, target)
     from anchored import tabular
@@ -191,6 +193,7 @@ def _record(table: str, plan, fitted, coverage: float, seed: int, files: dict) -
         "coverage": coverage,
         "seed": seed,
         "seconds": fitted.seconds,
+        "verdict": fitted.verdict,
         "scores": fitted.scores,
         "gp": None
         if gap is None
@@ -223,41 +226,29 @@ def _write(out: Path, plan, fitted, record: dict) -> None:
         notes=[*plan.notes, *fitted.warnings],
         gp=fitted.gp,
     )
-    from anchored.persistence import saved
-
-    content = saved(
-        fitted.model,
-        encoder=plan.encoder,
-        provenance=about | {"scores": record["scores"]},
-        held_out=_some(plan),
-    )
-    files = {
-        FILES["model"]: content,
-        FILES["report"]: page.encode(),
-        FILES["metrics"]: json.dumps(record, indent=2).encode() + b"\n",
-    }
-    write_together(out, files)
-
-
-def _some(plan, most: int = 2_000) -> tuple:
-    """Test rows that go into the file, so that `anchored report MODEL` has something to show."""
-    return plan.x_test[:most], plan.y_test[:most]
+    with writing_together(out) as stage:
+        fitted.model.save(
+            stage / FILES["model"],
+            encoder=plan.encoder,
+            provenance=about | {"scores": record["scores"]},
+            held_out=(plan.x_test[:_KEPT_ROWS], plan.y_test[:_KEPT_ROWS]),
+        )
+        (stage / FILES["report"]).write_text(page, encoding="utf-8")
+        (stage / FILES["metrics"]).write_text(json.dumps(record, indent=2) + "\n")
 
 
 def _say_result(record: dict[str, Any], seconds: float) -> None:
     """What came out, in plain words."""
-    from anchored.reporting import verdict
-
-    scores, files, n_test = record["scores"], record["files"], record["rows"]["test"]
+    scores, files = record["scores"], record["files"]
     _say("")
     if record["task"] == "regression":
-        _say(verdict.coverage(scores["coverage"], record["coverage"], n_test))
+        _say(record["verdict"])
         _say(
             f"Predictions are off by {scores['rmse']:.4g} (root mean square) and explain "
             f"{max(scores['r2'], 0):.0%} of the variance of {record['target']!r}."
         )
     else:
-        _say(f"{scores['accuracy']:.1%} of {n_test} held-out rows get the right class.")
+        _say(record["verdict"])
         _say(f"Stated probabilities are off by {scores['ece']:.1%} on average.")
     for warning in record["warnings"]:
         _say(f"Warning: {warning}")

@@ -42,7 +42,7 @@ def report(
         with table_errors(table):
             x, y = _rows(fitted, about, table)
         name = table
-    coverage = coverage or about.get("coverage", 0.9)
+    coverage = float(coverage or about.get("coverage", 0.9))
     names = None if fitted.encoder_ is None else fitted.encoder_.feature_names
     page = anchored.report(
         fitted,

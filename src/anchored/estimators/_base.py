@@ -39,7 +39,7 @@ _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 LEAST_HELD_OUT = 30  # rows below which none are held out
 _MOST_HELD_OUT = 10_000
 _NOVELTY_ROWS = 20_000  # training rows whose disagreement is looked at
-_USUAL = 0.99
+USUAL = 0.99  # share of rows that count as usual
 _WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
 
 
@@ -228,17 +228,17 @@ class AnchoredEstimator(BaseEstimator):
         return self._to_target_units(x, *self.ensemble_.moments(x))
 
     def novelty(self, X) -> np.ndarray:
-        """How unlike the training rows each row is [row]: nearly all of them are below 1.
+        """How unlike the training rows each row is [row]; nearly all rows like them are below 1.
 
-        The members' disagreement in units of what one training row in a hundred exceeds:
-        epistemic deviation of each output, or mutual information and spread of the log
-        probabilities of classes, whichever is largest.
+        The members' disagreement in units of what one held-out row in a hundred exceeds (or one
+        training row, if none were held out): epistemic deviation of each output, or mutual
+        information and spread of the logits of classes, whichever is largest.
         """
         return unlikeness(self._disagreement(self._checked_inputs(X)), self.novelty_scale_)
 
     def _usual_disagreement(self, x: np.ndarray) -> np.ndarray:
         """What one standardised training row in a hundred exceeds; the fit is complete by now."""
-        return np.quantile(self._disagreement(x[:_NOVELTY_ROWS]), _USUAL, axis=0)
+        return np.quantile(self._disagreement(x[:_NOVELTY_ROWS]), USUAL, axis=0)
 
     def save(
         self,
@@ -295,14 +295,16 @@ def held_out_folds(n_rows: int, n_folds: int, n_each: int, n_many: int) -> Folds
     return Folds(of_row, np.zeros(n_many, int))
 
 
-def held_out_means(others: Ensemble, folds: Folds, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows held out, and the means [member, row, out] of members that did not see them."""
+def held_out_outputs(
+    others: Ensemble, folds: Folds, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows held out, and the outputs [member, row, out] of members that did not see them."""
     parts = []
     for fold in np.unique(folds.of_member):
         rows, members = np.flatnonzero(folds.of_row == fold), folds.of_member == fold
-        parts.append((rows, others.take(np.flatnonzero(members)).moments(x[rows])[0]))
+        parts.append((rows, others.take(np.flatnonzero(members)).outputs(x[rows])))
     rows = np.concatenate([rows for rows, _ in parts])
-    return rows, np.concatenate([means for _, means in parts], axis=1).astype(np.float64)
+    return rows, np.concatenate([outputs for _, outputs in parts], axis=1).astype(np.float64)
 
 
 def _is_auto(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -15,10 +16,11 @@ from anchored.data import merge_rows
 from anchored.ensembles import METHODS, Folds
 from anchored.estimators._base import (
     LEAST_HELD_OUT,
+    USUAL,
     AnchoredEstimator,
     Model,
     held_out_folds,
-    held_out_means,
+    held_out_outputs,
     random_key,
 )
 from anchored.likelihoods import Categorical
@@ -51,7 +53,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     ensemble_ : the trained `Ensemble`.
     prior_ : its `Prior`.
     temperature_ : of the averaged probabilities; above one, members alone would be too sure.
-    novelty_scale_ : mutual information and spread of the logits [2] that one training row in a
+    novelty_scale_ : mutual information and spread of the logits [2] that one held-out row in a
         hundred exceeds.
 
     Examples
@@ -122,16 +124,17 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         model = self._model(x, labels, weight, Categorical(), len(classes), first_var)
         folds = self._held_out(model)
         ensemble, others = self._train(random_key(self.random_state), model, folds)
-        temperature = 1.0
+        temperature, usual = 1.0, None
         if folds is not None and others is not None and others.n_members == len(folds.of_member):
-            rows, means = held_out_means(others, folds, x)
-            held = labels[rows, 0].astype(int), weight[rows]
-            temperature = fit_temperature(means.mean(axis=0), *held)
+            rows, logits = held_out_outputs(others, folds, x)
+            probabilities = special.softmax(logits, axis=-1).mean(axis=0)
+            temperature = fit_temperature(probabilities, labels[rows, 0].astype(int), weight[rows])
+            usual = np.quantile(_apart(logits), USUAL, axis=0)
         # Only now, so that a fit that fails leaves an earlier one as it was.
         self.ensemble_, self.prior_ = ensemble, model.prior
         self.x_standardiser_, self.classes_ = x_standardiser, classes
         self.temperature_ = temperature
-        self.novelty_scale_ = self._usual_disagreement(x)
+        self.novelty_scale_ = self._usual_disagreement(x) if usual is None else usual
         means = ensemble.moments(x[:_HEALTH_ROWS])[0]
         health.report(health.collapsed_members(means, ensemble.member_ids))
         return self
@@ -144,13 +147,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         return held_out_folds(n_rows, *_FOLDS, _MANY)
 
     def _disagreement(self, x: np.ndarray) -> np.ndarray:
-        """Mutual information, and how far logits are apart [row, 2].
-
-        Softmax saturates: far away all members may be sure of the same class, though their
-        logits differ by much.
-        """
-        dist = self._to_target_units(x, *self.ensemble_.moments(x))
-        return np.stack([dist.mutual_information, logit_spread(self.ensemble_.outputs(x))], axis=1)
+        return _apart(self.ensemble_.outputs(x))
 
     def predict(self, X) -> np.ndarray:
         """The most probable class of each row."""
@@ -167,3 +164,14 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         mean /= mean.sum(axis=-1, keepdims=True)
         dist = Predictive.from_members(mean, var, "categorical")
         return replace(dist, mean=tempered(dist.mean, self.temperature_))
+
+
+def _apart(logits: np.ndarray) -> np.ndarray:
+    """How far members are apart [row, 2]: mutual information, and spread of the logits.
+
+    Softmax saturates: far from the data all members may be sure of the same class, though
+    their logits differ by much.
+    """
+    members = special.softmax(logits.astype(np.float64), axis=-1)
+    dist = Predictive.from_members(members, np.zeros_like(members), "categorical")
+    return np.stack([dist.mutual_information, logit_spread(logits)], axis=1)

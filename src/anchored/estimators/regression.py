@@ -11,14 +11,16 @@ from sklearn.base import RegressorMixin
 from anchored import gp, health, tuning
 from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
+from anchored.calibration import moderated
 from anchored.conformal import Conformal
 from anchored.data import Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds
 from anchored.estimators._base import (
     LEAST_HELD_OUT,
+    USUAL,
     AnchoredEstimator,
     held_out_folds,
-    held_out_means,
+    held_out_outputs,
     random_key,
 )
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
@@ -79,7 +81,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     prior_ : its `Prior`.
     noise_var_ : noise variance in squared units of the target, averaged over the training rows,
         [out]; None if the networks themselves predict it.
-    novelty_scale_ : epistemic deviation [out] that one training row in a hundred exceeds.
+    novelty_scale_ : epistemic deviation [out] that one held-out row in a hundred exceeds.
 
     Examples
     --------
@@ -160,10 +162,15 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if given is None and noise_var is not None and getattr(model.network, "vmappable", True):
             folds = _held_out(len(x), self.n_members)
         ensemble, others = self._train(key, model, folds)
-        noise = None
+        noise = usual = None
         if folds is not None and others is not None and others.n_members == len(folds.of_member):
-            noise = _learn_noise(key, others, folds, x, y, weight, self.predictive)
-            noise_var = _average_noise(noise, x, weight)
+            rows, means = held_out_outputs(others, folds, x)
+            held = means, y[rows], weight[rows]
+            noise = _learn_noise(key, x[rows], *held, self.predictive)
+            noise_var, usual = (
+                _average_noise(noise, x, weight),
+                _usual_spread(noise, means, weight[rows]),
+            )
         elif given is None and noise_var is not None:
             noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
         # Only now, so that a fit that fails leaves an earlier one as it was.
@@ -174,7 +181,10 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self._training_noise_var = getattr(model.likelihood, "noise_var", None)
         self._train_rows = (x, y, weight) if len(x) <= GP_MAX_ROWS else None
         self.noise_var_ = None if noise_var is None else noise_var * y_standardiser.scale**2
-        self.novelty_scale_ = self._usual_disagreement(x)
+        if usual is None:
+            self.novelty_scale_ = self._usual_disagreement(x)
+        else:
+            self.novelty_scale_ = usual * y_standardiser.scale
         self._check_health(x, y, weight, first_var, given)
         return self
 
@@ -330,16 +340,21 @@ def _held_out(n_rows: int, n_members: int) -> Folds | None:
     return held_out_folds(n_rows, *(_FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS), _MANY)
 
 
-def _learn_noise(
-    key, others: Ensemble, folds: Folds, x, y, weight, family: str
-) -> list[NoiseModel]:
-    """A noise model for each output, by what members say of rows that they did not see."""
-    rows, means = held_out_means(others, folds, x)
+def _learn_noise(key, x, means, y, weight, family: str) -> list[NoiseModel]:
+    """A noise model for each output, by means [member, row, out] of held-out rows."""
     keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
     return [
-        learn_noise(keys[i], x[rows], means[..., i], y[rows, i], weight[rows], family)
-        for i in range(y.shape[1])
+        learn_noise(keys[i], x, means[..., i], y[:, i], weight, family) for i in range(y.shape[1])
     ]
+
+
+def _usual_spread(noise: list[NoiseModel], means, weight) -> np.ndarray:
+    """Epistemic deviation [out] that few held-out rows exceed, standardised."""
+    variances = [
+        model.calibration.factor * np.quantile(moderated(means[..., i], weight)[0], USUAL)
+        for i, model in enumerate(noise)
+    ]
+    return np.sqrt(variances)
 
 
 def _average_noise(noise: list[NoiseModel], x: np.ndarray, weight: np.ndarray) -> np.ndarray:
