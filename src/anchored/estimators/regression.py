@@ -165,12 +165,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         noise = usual = None
         if folds is not None and others is not None and others.n_members == len(folds.of_member):
             rows, means = held_out_outputs(others, folds, x)
-            held = means, y[rows], weight[rows]
-            noise = _learn_noise(key, x[rows], *held, self.predictive)
-            noise_var, usual = (
-                _average_noise(noise, x, weight),
-                _usual_spread(noise, means, weight[rows]),
-            )
+            noise = _learn_noise(key, x[rows], means, y[rows], weight[rows], self.predictive)
+            noise_var = _average_noise(noise, x, weight)
+            usual = _usual_spread(noise, means, weight[rows])
         elif given is None and noise_var is not None:
             noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
         # Only now, so that a fit that fails leaves an earlier one as it was.
