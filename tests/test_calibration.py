@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from anchored import metrics
-from anchored.calibration import Calibration, calibrate
+from anchored._special import tempered
+from anchored.calibration import Calibration, calibrate, fit_temperature
 
 N_ROWS = 1500
 
@@ -111,3 +113,37 @@ def test_more_rows_than_needed_are_left_out(rng):
     y[5_000:] = 1e6
     found = calibrate(members, y, np.ones(5_200), np.ones(5_200))
     assert found == calibrate(members[:, :5_000], y[:5_000], np.ones(5_000))
+
+
+def test_temperature_finds_what_the_logits_were_divided_by(rng):
+    """Labels drawn at a known temperature; the deviation is that of a likelihood of 4,000 rows."""
+    logits = 3 * rng.normal(size=(4_000, 3))
+    for true in (0.5, 1.0, 2.5):
+        cold = special.softmax(logits / true, axis=1)
+        labels = (rng.uniform(size=(len(cold), 1)) > np.cumsum(cold, axis=1)[:, :2]).sum(axis=1)
+        given = special.softmax(logits, axis=1)
+        found = fit_temperature(given, labels, np.ones(len(given)))
+        score = cold * (logits - (cold * logits).sum(axis=1, keepdims=True)) ** 2 / true**2
+        error = true / np.sqrt(score.sum())  # 1 / sqrt(information about log temperature), times T
+        assert abs(found - true) < 4 * error
+        np.testing.assert_allclose(tempered(given, true), cold, rtol=1e-9)
+
+
+def test_few_rows_hardly_move_the_temperature():
+    """Four rows that were right beyond doubt would alone ask for a temperature of zero."""
+    sure = np.array([[0.9, 0.1]] * 4)
+    assert 0.5 < fit_temperature(sure, np.zeros(4, int), np.ones(4)) < 1.0
+    assert fit_temperature(sure, np.ones(4, int), np.ones(4)) > 1.0
+    # A weight is so many rows.
+    twice = fit_temperature(sure, np.array([0, 0, 0, 1]), np.array([2.0, 2, 2, 2]))
+    again = fit_temperature(np.repeat(sure, 2, axis=0), np.repeat([0, 0, 0, 1], 2), np.ones(8))
+    assert twice == pytest.approx(again, rel=1e-3)
+
+
+def test_tempering_keeps_the_order_and_the_sum(rng):
+    p = rng.dirichlet([0.1] * 5, 50)
+    for temperature in (0.1, 3.0):
+        q = tempered(p, temperature)
+        np.testing.assert_allclose(q.sum(axis=1), 1)
+        np.testing.assert_array_equal(np.argmax(q, axis=1), np.argmax(p, axis=1))
+        assert np.isfinite(tempered(np.array([[1.0, 0.0]]), temperature)).all()

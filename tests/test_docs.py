@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import json
 import re
 from pathlib import Path
@@ -39,6 +40,15 @@ def test_docstring_examples(name):
     failures, tested = doctest.testmod(importlib.import_module(name))
     assert tested > 0
     assert failures == 0
+
+
+def test_every_metric_is_on_its_page():
+    from anchored import metrics
+
+    page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    functions = [name for name, value in vars(metrics).items() if inspect.isfunction(value)]
+    assert len(functions) > 20
+    assert [name for name in functions if f"| `{name}(" not in page] == []
 
 
 def test_the_readme_s_speed_is_the_recorded_one():

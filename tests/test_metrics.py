@@ -139,3 +139,147 @@ def test_several_outputs_are_averaged(rng):
     assert metrics.crps(both, y) == pytest.approx(np.mean(each))
     flat = Predictive(mean.ravel(), 0 * one.ravel(), one.ravel())
     assert metrics.calibration_error(both, y) == metrics.calibration_error(flat, y.ravel())
+
+
+# Intervals, curves, histograms
+
+
+def by_members(rng, n_rows=200):
+    """Members and targets drawn alike: a predictive that is right, as a Student-t."""
+    members = rng.normal(size=(5, n_rows))
+    return Predictive.from_members(members, np.zeros_like(members), "student-t")
+
+
+def test_interval_score_by_hand():
+    """Width 2 x 1.2816; one target inside, one 1 below its interval, one 2 above."""
+    half = stats.norm.ppf(0.9)
+    y = [0.5, -half - 1, half + 2]
+    exact = 2 * half + (0 + 10 * 1 + 10 * 2) / 3
+    assert metrics.interval_score((np.zeros(3), 1.0), y, 0.8) == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_interval_score_is_two_pinball_losses(level, rng):
+    dist, y = by_members(rng), rng.normal(size=200)
+    tail = (1 - level) / 2
+    pinball = 0.0
+    for q in (tail, 1 - tail):
+        error = y - dist.quantiles(q)[0]
+        pinball += np.mean(np.maximum(q * error, (q - 1) * error))
+    assert metrics.interval_score(dist, y, level) == pytest.approx(2 / (1 - level) * pinball)
+
+
+def test_scores_of_the_right_normal_are_those_of_the_docstrings(rng):
+    """The means of 40,000 rows within four standard errors, and the docstrings' roundings."""
+    n, s = 40_000, 3.0
+    y = rng.normal(0, s, n)
+    pair = (np.zeros(n), s)
+    tail = stats.norm.ppf(0.95)
+    exact = {
+        "nll": 0.5 * np.log(2 * np.pi * np.e) + np.log(s),
+        "crps": s / np.sqrt(np.pi),
+        "interval_score": 4 * s * stats.norm.pdf(tail) / 0.1,
+    }
+    assert exact["nll"] == pytest.approx(1.42 + np.log(s), abs=0.005)
+    assert exact["crps"] == pytest.approx(0.56 * s, abs=0.005 * s)
+    assert exact["interval_score"] == pytest.approx(4.13 * s, abs=0.005 * s)
+    row_by_row = {
+        "nll": -stats.norm.logpdf(y, 0, s),
+        "crps": Predictive(np.zeros(n), np.zeros(n), np.full(n, s**2)).crps(y),
+        "interval_score": 2 * tail * s + 20 * np.maximum(np.abs(y) - tail * s, 0),
+    }
+    found = {
+        "nll": metrics.nll(pair, y),
+        "crps": metrics.crps(pair, y),
+        "interval_score": metrics.interval_score(pair, y, 0.9),
+    }
+    for name, value in found.items():
+        assert value == pytest.approx(row_by_row[name].mean(), rel=1e-12)
+        assert abs(value - exact[name]) < 4 * row_by_row[name].std() / np.sqrt(n)
+
+
+@pytest.mark.parametrize("score", [metrics.crps, lambda d, y: metrics.interval_score(d, y, 0.9)])
+def test_scores_are_lowest_at_the_right_spread_and_place(score, rng):
+    y = rng.normal(size=20_000)
+    right = score((np.zeros(20_000), 1.0), y)
+    for mean, std in ((0, 0.8), (0, 1.25), (0.3, 1), (-0.3, 1)):
+        assert right < score((np.full(20_000, mean), std), y)
+
+
+def test_pit_is_uniform_where_the_predictive_is_right(rng):
+    dist, y = by_members(rng, 5000), rng.normal(size=5000)
+    assert stats.kstest(metrics.pit(dist, y), "uniform").pvalue > 1e-3
+    gaussian = dataclasses.replace(dist, family="gaussian")
+    assert stats.kstest(metrics.pit(gaussian, y), "uniform").pvalue < 1e-6
+
+
+def test_pit_is_the_cdf_and_leans_as_the_docstring_says(rng):
+    y = rng.normal(size=2000)
+    np.testing.assert_allclose(metrics.pit((np.zeros(2000), 1.0), y), stats.norm.cdf(y))
+    narrow, wide, low = (
+        metrics.pit((np.full(2000, mean), std), y) for mean, std in ((0, 0.5), (0, 2), (-1, 1))
+    )
+    assert narrow.var() > 1 / 12 > wide.var()
+    assert low.mean() > 0.6
+
+
+def test_sharpness_by_hand():
+    std = np.array([1.0, 3.0])
+    assert metrics.sharpness((np.zeros(2), std)) == 2.0
+    width = 2 * stats.norm.ppf(0.95) * 2.0
+    assert metrics.sharpness((np.zeros(2), std), 0.9) == pytest.approx(width)
+
+
+def test_calibration_curve_is_coverage_at_each_level(rng):
+    dist, y = by_members(rng), rng.normal(size=200)
+    levels, shares, (lower, upper) = metrics.calibration_curve(dist, y, [0.2, 0.9])
+    np.testing.assert_array_equal(levels, [0.2, 0.9])
+    np.testing.assert_array_equal(shares, [metrics.coverage(dist, y, q) for q in (0.2, 0.9)])
+    for k, level in enumerate(levels):
+        assert (lower[k], upper[k]) == tuple(
+            np.array(stats.binom(200, level).ppf([0.025, 0.975])) / 200
+        )
+    np.testing.assert_allclose(metrics.calibration_curve(dist, y).levels, np.arange(1, 20) / 20)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 150, 9999, 100_000])
+def test_the_band_is_scipy_s_binomial(n):
+    levels = np.array([1e-6, 0.05, 0.25, 0.5, 0.9, 0.95, 0.999])
+    _, _, band = metrics.calibration_curve((np.zeros(n), 1.0), np.zeros(n), levels)
+    for edge, q in zip(band, (0.025, 0.975), strict=True):
+        np.testing.assert_array_equal(edge, stats.binom.ppf(q, n, levels) / n)
+
+
+def test_the_band_holds_the_shares_of_right_intervals_as_often_as_it_says(rng):
+    """Levels, rows, repeats: the share inside is at least 95 %, and not all."""
+    n, n_repeats = 60, 2000
+    inside = []
+    for _ in range(n_repeats):
+        curve = metrics.calibration_curve((np.zeros(n), 1.0), rng.normal(size=n), [0.3, 0.5, 0.9])
+        inside.append((curve.band[0] <= curve.shares) & (curve.shares <= curve.band[1]))
+    share = np.mean(inside, axis=0)
+    # What the binomial says of counts between its own quantiles, both included
+    exact = [
+        b.cdf(b.ppf(0.975)) - b.cdf(b.ppf(0.025) - 1)
+        for b in (stats.binom(n, level) for level in (0.3, 0.5, 0.9))
+    ]
+    assert np.all(np.abs(share - exact) < 4 * np.sqrt(0.05 * 0.95 / n_repeats))
+    assert min(exact) >= 0.95
+
+
+def test_outputs_of_one_row_do_not_narrow_the_band(rng):
+    pair = (np.zeros((50, 4)), 1.0)
+    one = metrics.calibration_curve((np.zeros(50), 1.0), np.zeros(50))
+    four = metrics.calibration_curve(pair, rng.normal(size=(50, 4)))
+    np.testing.assert_array_equal(one.band, four.band)
+
+
+def test_intervals_corrected_by_held_out_rows_are_what_is_scored(rng):
+    """Curve, score and sharpness look at the corrected `interval`, not at quantiles."""
+    y = rng.normal(size=400)
+    narrow = standard_normals(400, 0.5)
+    right = dataclasses.replace(narrow, conformal=narrow.held_out(y, np.ones(400)))
+    curve = metrics.calibration_curve(right, y, [0.5, 0.9])
+    np.testing.assert_allclose(curve.shares, [0.5, 0.9], atol=0.005)
+    assert metrics.sharpness(right, 0.9) > 1.5 * metrics.sharpness(narrow, 0.9)
+    assert metrics.interval_score(right, y, 0.9) < metrics.interval_score(narrow, y, 0.9)

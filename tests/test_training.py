@@ -1,4 +1,5 @@
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +7,7 @@ import numpy as np
 import optax
 import pytest
 
-from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
+from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble, training
 from anchored._errors import Status
 from anchored.ensembles import MemberLoss
 from anchored.scaling import OneByOne, Threaded, Vmapped, best_member_map
@@ -225,3 +226,23 @@ def test_a_random_loss_sees_each_step_once(line_data):
         0, _StepSum(), jnp.zeros(2), jnp.zeros(2), None, line_data, schedule, Vmapped()
     )
     np.testing.assert_allclose(params, -n_steps * (n_steps - 1) / 2, rtol=1e-6)
+
+
+def test_a_deadline_shortens_the_run_and_still_brings_the_rate_down(line_data, monkeypatch):
+    """A clock of a second a step: 400 seconds of 1,000 steps, decayed to 1 % by the last."""
+    done, rates = [0], []
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: float(done[0])))
+
+    class Counting(Vmapped):
+        def loop(self, body, state, own, shared, n_steps):
+            last = (shared.first_step + n_steps - 1) // training.DECAY_EVERY
+            rates.append(float(np.exp(shared.log_rate + shared.log_decay * last)))
+            done[0] += n_steps
+            return super().loop(body, state, own, shared, n_steps)
+
+    schedule = Schedule(1_000, 64, 0.1, training.decay_over(1_000), max_seconds=400)
+    ensemble = fit(line_data, schedule, member_map=Counting())
+    assert ensemble.info.steps[-1] == 400
+    assert rates[-1] == pytest.approx(0.001, rel=0.2)
+    assert np.all(np.diff(rates) < 0)
+    assert np.all(np.diff(ensemble.info.steps) > 0)

@@ -26,6 +26,7 @@ _HOMES = {
     "TextCNN": "networks",
     "fit_ensemble": "ensembles",
     "load": "persistence",
+    "report": "reporting",
 }
 
 
@@ -47,6 +48,7 @@ __all__ = [
     "TextCNN",
     "fit_ensemble",
     "load",
+    "report",
 ]
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from anchored.persistence import load as load
     from anchored.predictive import Predictive as Predictive
     from anchored.priors import Prior as Prior
+    from anchored.reporting import report as report
     from anchored.training import Schedule as Schedule
 
 

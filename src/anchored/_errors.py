@@ -17,6 +17,10 @@ class DroppedMemberWarning(UserWarning):
     """A member diverged again after retraining and was left out of the ensemble."""
 
 
+class HealthWarning(UserWarning):
+    """A fit that ended well but looks wrong; the message says how to mend it."""
+
+
 class EnsembleError(RuntimeError):
     """Too few members survived training for the ensemble to say anything."""
 
@@ -27,6 +31,10 @@ class MissingDataError(FileNotFoundError):
 
 class ModelFileError(ValueError):
     """A file does not hold a model that can be used; one line says why and what to do."""
+
+
+class TableError(ValueError):
+    """A table that cannot be read or used; the message is one line that names the place."""
 
 
 def unknown_name(argument: str, got: object, allowed: Iterable[str]) -> ValueError:
@@ -40,3 +48,8 @@ def unknown_name(argument: str, got: object, allowed: Iterable[str]) -> ValueErr
 def bad_value(argument: str, got: object, need: str) -> ValueError:
     """Error for a value outside its range: names the argument, the need and what was got."""
     return ValueError(f"`{argument}` must be {need}; got {got!r}.")
+
+
+def shown(text: str, most: int = 40) -> str:
+    """A cell, name or path of unknown content for a message: quoted, on one line, not too long."""
+    return repr(text if len(text) <= most else text[: most - 3] + "...")

@@ -322,8 +322,8 @@ class FittedModel:
     x_mean, x_scale : of the inputs, None if they are used as they are.
     classes : labels of a classifier.
     temperature : probabilities p are turned into p^(1 / temperature), normalised.
-    novelty_scale : [out], or [1] for classes: what counts as much epistemic deviation, or as
-        much mutual information.
+    novelty_scale : what counts as much: epistemic deviation [out], or for classes mutual
+        information and spread of the logits [2].
     encoder : how a table becomes inputs, as JSON.
     provenance : what the user wants kept.
     held_out : inputs and targets (class numbers for classes) kept for a report.
@@ -399,7 +399,7 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
         if (value := found.take("classes")) is not None:
             raise found.wrong("classes", value, "null beside `regression`")
     else:
-        classes, n_novelty = _unpack_classes(found.object("classes"), network), 1
+        classes, n_novelty = _unpack_classes(found.object("classes"), network), 2
         held_out = _unpack_held_out(arrays, n_features, (), np.int64)
         if held_out is not None and not np.all(held_out[1] < len(classes)):
             raise ModelFileError("the tensor `held_out/y` has numbers that no class has.")

@@ -1,4 +1,4 @@
-"""What predictions need of special functions, in NumPy alone: Student-t widths and erf.
+"""What predictions need of arithmetic, in NumPy alone: Student-t widths, erf, pooled classes.
 
 The half-width t of the central interval of a Student-t solves mass(t) = (1 - coverage) / 2, where
 mass is that of one tail, or coverage / 2 with the mass between 0 and t if that is the smaller.
@@ -31,6 +31,28 @@ def combined(spread, spread_dof, noise_var, noise_dof) -> tuple[np.ndarray, np.n
     share = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
     in_dof = share**2 / spread_dof + (1 - share) ** 2 / noise_dof
     return total, 1 / np.maximum(in_dof, 1 / MAX_DOF)
+
+
+def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
+    """Class probabilities [..., class] to the power 1 / ``temperature``, adding up to one."""
+    if temperature == 1:
+        return probabilities
+    powers = (probabilities / probabilities.max(axis=-1, keepdims=True)) ** (1 / temperature)
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def logit_spread(logits: np.ndarray) -> np.ndarray:
+    """Deviation over members of logits [member, row, class], less their mean; [row]."""
+    centred = logits - logits.mean(axis=-1, keepdims=True)
+    if len(logits) < 2:
+        return np.zeros(logits.shape[1])
+    return np.sqrt(centred.var(axis=0, ddof=1).mean(axis=-1))
+
+
+def unlikeness(value: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The largest of ``value / scale`` [row, measure]; nothing of nothing is 0."""
+    unlike = np.where(value > 0, np.inf, 0.0)
+    return np.divide(value, scale, out=unlike, where=scale > 0).max(axis=-1)
 
 
 def half_width(coverage: float, dof) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Spread and noise fitted to predictions of rows that the networks had not seen.
+"""Spread, noise and temperature fitted to predictions of rows the networks had not seen.
 
 For M member means of variance s^2 at a held-out row, the target is taken to be Student-t around
 the pooled mean with
@@ -13,6 +13,8 @@ noise are those of highest likelihood, with weak priors that matter for a few do
 A variance of few members is itself so noisy that its factor would come out too small, and
 intervals far from the data too narrow. In the fit each s^2 is therefore moderated: drawn towards
 what all rows have in common, as much as their scatter says is chance (Smyth 2004).
+
+Class probabilities, averaged over the members, are raised to the power 1 / temperature.
 """
 
 import dataclasses
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from anchored._special import combined
+from anchored._special import combined, tempered
 from anchored.predictive import Predictive, standard_log_density
 
 _MAX_ROWS = 5_000  # more rows would not change three numbers
@@ -32,6 +34,8 @@ _DOF_SPREAD = 1.5  # ... and its deviation, in logs
 _FACTOR_SPREAD = 1.0  # deviation of the factor around one, in logs
 _LEAST_COMMON, _MOST_COMMON = 0.02, 1e4  # degrees of freedom that rows have in common
 _TINY = 1e-150
+_TEMPERATURES = (0.1, 10.0)
+_LOG_TEMPERATURE_SPREAD = 0.5  # deviation of its prior around one, in logs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +99,24 @@ def calibrate(
     starts = [np.array([0.0, log_noise, np.log(_USUAL_DOF)]) for log_noise in (-0.5, -8.0)]
     found = [optimize.minimize(negative, s, method="L-BFGS-B", bounds=bounds) for s in starts]
     return made(min(found, key=lambda result: result.fun).x)
+
+
+def fit_temperature(probabilities: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> float:
+    """The temperature of highest likelihood for held-out rows: above one, they were too sure.
+
+    ``probabilities`` [batch, class] are averages over members, ``labels`` [batch] class numbers.
+    """
+    p = np.maximum(probabilities, np.finfo(np.float32).tiny)
+
+    def negative(log_temperature: float) -> float:
+        picked = np.take_along_axis(tempered(p, np.exp(log_temperature)), labels[:, None], axis=1)
+        surprise = log_temperature / _LOG_TEMPERATURE_SPREAD
+        return float(0.5 * surprise**2 - weight @ np.log(np.maximum(picked[:, 0], _TINY)))
+
+    found: Any = optimize.minimize_scalar(
+        negative, bounds=np.log(_TEMPERATURES), method="bounded", options={"xatol": 1e-4}
+    )
+    return float(np.exp(found.x))
 
 
 def moderated(members: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:

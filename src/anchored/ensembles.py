@@ -102,6 +102,10 @@ class Ensemble:
         mean, var = self.moments(x)
         return Predictive.from_members(mean, var, self.likelihood.family)
 
+    def outputs(self, x) -> np.ndarray:
+        """What the networks put out [member, batch, out], before the likelihood reads it."""
+        return _in_blocks(self.network, _Outputs(self.network), self.params, None, x)[0]
+
     def moments(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance [member, batch, target] of the target under each member."""
         return member_moments(self.network, self.likelihood, self.params, x)
@@ -112,13 +116,18 @@ def member_moments(network: Network, likelihood: Likelihood, params: Params, x):
 
     Computed in blocks of rows, so memory does not grow with ``x``.
     """
-    member_map, shared = best_member_map(network, n_members_of(params)), as_pytree(likelihood)
+    mean, var = _in_blocks(network, _Moments(network), params, as_pytree(likelihood), x)
+    return mean, var
+
+
+def _in_blocks(network: Network, function, params: Params, shared, x) -> list[np.ndarray]:
+    """Results of ``function`` for each of ``params`` and block of rows, put together."""
+    member_map = best_member_map(network, n_members_of(params))
     parts = []
     for block, n_rows in _blocks(np.asarray(x)):
-        result = member_map.apply(_Moments(network), params, (shared, block))
+        result = member_map.apply(function, params, (shared, block))
         parts.append([np.asarray(array)[:, :n_rows] for array in result])
-    mean, var = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-    return mean, var
+    return [np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)]
 
 
 class Folds(NamedTuple):
@@ -250,6 +259,16 @@ class _Moments:
         likelihood, x = from_pytree(shared[0]), shared[1]
         outputs = self.network.apply(params, x)
         return likelihood.mean(outputs), likelihood.variance(outputs)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Outputs:
+    """Outputs of one member."""
+
+    network: Network
+
+    def __call__(self, params: Params, shared) -> tuple[Array]:
+        return (self.network.apply(params, shared[1]),)
 
 
 def _train_members(

@@ -20,7 +20,7 @@ from anchored.data import Data
 from anchored.ensembles import Ensemble, Folds, fit_ensemble
 from anchored.networks import MLP
 from anchored.priors import Prior
-from anchored.training import DECAY_EVERY, Schedule
+from anchored.training import Schedule
 
 MIN_SHAPE_ROWS = 100  # held-out rows below which the noise is a constant
 _NETWORK = MLP((50,))
@@ -28,7 +28,7 @@ _FIRST_VAR = 1.0  # of the prior of log noise: a deviation of about one
 _DOF = 5.0  # tails while the shape is learned, so that single rows do not rule it
 _N_MEMBERS = 5
 _N_FOLDS = 3
-_STEPS, _RATE, _FINAL_RATE = 3_000, 0.01, 0.01
+_STEPS, _RATE = 3_000, 0.01
 _BATCH_SIZES, _ROWS_PER_BATCH_ROW = (64, 1_024), 20
 _CLIP = 8.0  # log noise is kept within this many nats while it is learned
 
@@ -132,9 +132,6 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.nda
     targets = np.stack([residual / np.sqrt(unit), spread / unit], axis=-1)
     who = np.repeat(np.arange(-1, _N_FOLDS), _N_MEMBERS)
     batch_size = int(np.clip(len(x) // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
-    per_epoch = max(1, len(x) // batch_size)
-    epochs = -(-_STEPS // per_epoch)
-    decay = _FINAL_RATE ** (DECAY_EVERY / (epochs * per_epoch))
     ensemble = fit_ensemble(
         key,
         _NETWORK,
@@ -142,7 +139,7 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.nda
         Residual(),
         Data.make(x, targets, weight),
         n_members=len(who),
-        schedule=Schedule(epochs, batch_size, _RATE, decay),
+        schedule=Schedule.of_steps(_STEPS, len(x), batch_size, _RATE),
         folds=Folds(folds, who),
     )
     if ensemble.dropped:

@@ -111,8 +111,7 @@ def load(path: str | Path) -> AnchoredRegressor | AnchoredClassifier:
     if fitted.temperature is not None:
         estimator.temperature_ = fitted.temperature
     if fitted.novelty_scale is not None:
-        scale = fitted.novelty_scale
-        estimator.novelty_scale_ = scale if fitted.regression is not None else float(scale[0])
+        estimator.novelty_scale_ = fitted.novelty_scale
     estimator.encoder_ = restored_encoder(fitted, path)
     estimator.provenance_ = fitted.provenance
     estimator.held_out_ = _held_out(fitted)

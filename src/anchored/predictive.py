@@ -103,12 +103,7 @@ class Predictive:
 
     def observed(self, y) -> np.ndarray:
         """Targets ``y`` as an array, refused if their shape would broadcast in silence."""
-        y = np.asarray(y, np.float64)
-        if y.shape != self.mean.shape:
-            raise ValueError(
-                f"`y` must have the predictive's shape {self.mean.shape}; got {y.shape}."
-            )
-        return y
+        return checked_targets(y, self.mean.shape)
 
     # Continuous targets
 
@@ -131,9 +126,7 @@ class Predictive:
 
     def quantiles(self, levels) -> np.ndarray:
         """Quantiles [level, batch, ...] of each marginal; ``levels`` lie in (0, 1)."""
-        q = np.atleast_1d(np.asarray(levels, np.float64))
-        if q.ndim != 1 or not np.all((q > 0) & (q < 1)):
-            raise bad_value("levels", levels, "between 0 and 1, both excluded")
+        q = checked_levels(levels)
         location, scale, dof = self._location_scale()
         q = q.reshape(-1, *(1,) * location.ndim)
         return location + scale * _standard_quantile(q, dof)
@@ -144,8 +137,7 @@ class Predictive:
         If rows were held out, its width is what they needed (`anchored.conformal`), so its ends
         are not quite those of `quantiles`.
         """
-        if not (isinstance(coverage, (float, np.floating)) and 0 < coverage < 1):
-            raise bad_value("coverage", coverage, "a number between 0 and 1, both excluded")
+        coverage = checked_coverage(coverage)
         location, scale, dof = self._location_scale()
         half = scale * _half_width(coverage, dof)
         if self.conformal is not None:
@@ -222,8 +214,33 @@ class Predictive:
         """Epistemic part of the entropy [batch], in nats: how much the members disagree."""
         if self.members is None:
             raise TypeError("Mutual information needs members; this predictive has none.")
-        each = special.entr(_class_probabilities(self.members, self.family)).sum(axis=-1)
-        return np.maximum(self.entropy - each.mean(axis=0), 0.0)
+        members = _class_probabilities(self.members, self.family)
+        # Of the members as they are: a temperature on their average is not disagreement.
+        whole = special.entr(members.mean(axis=0)).sum(axis=-1)
+        return np.maximum(whole - special.entr(members).sum(axis=-1).mean(axis=0), 0.0)
+
+
+def checked_targets(y, shape: tuple[int, ...]) -> np.ndarray:
+    """Targets ``y`` as an array of this shape, so that nothing broadcasts in silence."""
+    y = np.asarray(y, np.float64)
+    if y.shape != shape:
+        raise ValueError(f"`y` must have the predictive's shape {shape}; got {y.shape}.")
+    return y
+
+
+def checked_levels(levels) -> np.ndarray:
+    """Levels of quantiles, one or several, as an array [level]."""
+    q = np.atleast_1d(np.asarray(levels, np.float64))
+    if q.ndim != 1 or not np.all((q > 0) & (q < 1)):
+        raise bad_value("levels", levels, "between 0 and 1, both excluded")
+    return q
+
+
+def checked_coverage(coverage) -> float:
+    """The share of targets that an interval should hold."""
+    if not (isinstance(coverage, (float, np.floating)) and 0 < coverage < 1):
+        raise bad_value("coverage", coverage, "a number between 0 and 1, both excluded")
+    return float(coverage)
 
 
 def standard_log_density(z: np.ndarray, dof: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from anchored import _fitted
 from anchored._errors import ModelFileError, bad_value
 from anchored._fitted import FittedEnsemble, FittedModel, FittedNoise, FittedRegression
 from anchored._saved import quoted
-from anchored._special import combined, erf, half_width
+from anchored._special import combined, erf, half_width, logit_spread, tempered, unlikeness
 from anchored.conformal import Conformal
 
 COVERAGE = 0.9  # of intervals, if the file does not say another
@@ -246,7 +246,7 @@ def _regression(fitted: FittedModel, coverage: float, factor, z: np.ndarray) -> 
     }
     columns = _columns(by_output, mean.shape[1])
     if fitted.novelty_scale is not None:
-        columns["novelty"] = _novelty(by_output["epistemic_std"], fitted.novelty_scale)
+        columns["novelty"] = unlikeness(by_output["epistemic_std"], fitted.novelty_scale)
     return columns
 
 
@@ -287,31 +287,18 @@ def _classification(fitted: FittedModel, z: np.ndarray) -> Columns:
     members /= members.sum(axis=-1, keepdims=True)
     mean = members.mean(axis=0)
     mutual_information = np.maximum(_entropy(mean) - _entropy(members).mean(axis=0), 0.0)
-    probabilities = _tempered(mean, fitted.temperature)
+    probabilities = tempered(mean, fitted.temperature or 1.0)
     columns = {"prediction": fitted.classes[np.argmax(probabilities, axis=1)]}
     for label, p in zip(fitted.classes.tolist(), probabilities.T, strict=True):
         columns[f"p({label})"] = p
     columns["entropy"] = _entropy(probabilities)
     columns["mutual_information"] = mutual_information
     if fitted.novelty_scale is not None:
-        columns["novelty"] = _novelty(mutual_information[:, None], fitted.novelty_scale)
+        apart = np.stack([mutual_information, logit_spread(logits)], axis=1)
+        columns["novelty"] = unlikeness(apart, fitted.novelty_scale)
     return columns
-
-
-def _tempered(probabilities: np.ndarray, temperature: float | None) -> np.ndarray:
-    if temperature is None:
-        return probabilities
-    # The largest is made one first, so that no power of all of them is zero.
-    powers = (probabilities / probabilities.max(axis=-1, keepdims=True)) ** (1 / temperature)
-    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def _entropy(probabilities: np.ndarray) -> np.ndarray:
     logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
     return -(probabilities * logs).sum(axis=-1)
-
-
-def _novelty(value: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The largest of ``value / scale`` over outputs; nothing of nothing is 0."""
-    unlike = np.where(value > 0, np.inf, 0.0)
-    return np.divide(value, scale, out=unlike, where=scale > 0).max(axis=-1)

@@ -8,6 +8,7 @@ looked at. Python never sits in a training step.
 import dataclasses
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from anchored._typing import Array, MemberMap, Params
 from anchored.data import Data
 
 DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
+_FINAL_RATE = 0.01  # share of the learning rate left at the end, where nobody says otherwise
 SETTLED = 5e-3  # a member converged if its last gain is a smaller share of all it gained
 _EXPLODED = 10  # a rise of the objective by this many times its size is a divergence
 _N_SHUFFLES = 16
@@ -45,6 +47,8 @@ class Schedule:
         first, or of max(1, |objective|). 0 trains to the end.
     optimiser : an optax transformation used as it is, in place of Adam; the two rates above
         are then ignored.
+    max_seconds : if the whole run would take longer, it is cut short, and the learning rate
+        falls to 1 % of its start by then; checked at every look at the objective but the first.
     """
 
     epochs: int = 1000
@@ -53,6 +57,7 @@ class Schedule:
     decay_rate: float = 1.0
     tolerance: float = 0.0
     optimiser: optax.GradientTransformation | None = None
+    max_seconds: float = math.inf
 
     def __post_init__(self):
         for name in ("epochs", "batch_size"):
@@ -64,6 +69,17 @@ class Schedule:
             raise bad_value("decay_rate", self.decay_rate, "above 0 and at most 1")
         if not 0 <= self.tolerance < np.inf:
             raise bad_value("tolerance", self.tolerance, "zero or a positive number")
+        if not self.max_seconds > 0:
+            raise bad_value("max_seconds", self.max_seconds, "a positive number of seconds")
+
+    @classmethod
+    def of_steps(
+        cls, n_steps: int, n_rows: int, batch_size: int, rate: float, tolerance: float = 0.0
+    ) -> "Schedule":
+        """At least ``n_steps`` steps in whole epochs, at a rate that falls to 1 % of its start."""
+        per_epoch = max(1, n_rows // batch_size)
+        epochs = -(-n_steps // per_epoch)
+        return cls(epochs, batch_size, rate, decay_over(epochs * per_epoch), tolerance)
 
     def slower(self, share: float) -> "Schedule":
         """The same schedule at a share of its rate."""
@@ -79,6 +95,11 @@ class Schedule:
     def n_steps(self, n_rows: int) -> int:
         """Optimiser steps of a full run."""
         return self.epochs * max(1, n_rows // self.batch_size)
+
+
+def decay_over(n_steps: int) -> float:
+    """The decay rate under which the learning rate ends at 1 % of its start."""
+    return _FINAL_RATE ** (DECAY_EVERY / max(DECAY_EVERY, n_steps))
 
 
 class Batch(NamedTuple):
@@ -183,7 +204,7 @@ def train(
     optimiser = schedule.optimiser or _ADAM
     state = TrainState(params, jax.vmap(optimiser.init)(params))
     own_rate = schedule.optimiser is not None
-    n_steps = schedule.n_steps(data.n_rows)
+    n_steps = most_steps = schedule.n_steps(data.n_rows)
     segment = _segment_steps(n_steps, data, schedule)
     feed = _Feed(seed, data, schedule)
     n_seen = min(schedule.batch_size, data.n_rows)
@@ -198,12 +219,22 @@ def train(
     )
     step, check, seen = _Step(loss, optimiser), _Objective(loss), (extra, _check_batch(data))
     objective, steps = [np.asarray(member_map.apply(check, (params, own), seen))], [0]
-    for first in range(0, n_steps, segment):
+    started = now = time.perf_counter()
+    first = 0
+    while first < n_steps:
         count = min(segment, n_steps - first)
         shared = shared._replace(batches=feed.take(count), first_step=first)
         state = member_map.loop(step, state, own, shared, count)
         objective.append(np.asarray(member_map.apply(check, (state.params, own), seen)))
-        steps.append(first + count)
+        first += count
+        steps.append(first)
+        before, now = now, time.perf_counter()
+        left = started + schedule.max_seconds - now
+        if len(steps) > 2 or left <= 0:  # the first segment includes the compilation
+            affordable = first + max(left, 0.0) * count / (now - before)
+            if affordable < most_steps:
+                n_steps = max(first, int(affordable))
+                shared = _brought_down(shared, schedule, first, n_steps)
         if on_check is not None:
             on_check(Progress(steps[-1], n_steps, objective[-1]))
         if _quiet(objective, schedule.tolerance) or not np.isfinite(objective[-1]).any():
@@ -211,6 +242,17 @@ def train(
     history = np.stack(objective)
     status = _status(state.params, history, can_tell=n_steps >= _MIN_CHECKS)
     return state.params, TrainInfo(status, history, np.asarray(steps))
+
+
+def _brought_down(shared: _Shared, schedule: Schedule, step: int, n_steps: int) -> _Shared:
+    """A faster decay from ``step`` on, such that the rate ends as low as it should."""
+    if schedule.optimiser is not None:
+        return shared
+    done, left = step // DECAY_EVERY, max(1, (n_steps - step) // DECAY_EVERY)
+    rate = shared.log_rate + shared.log_decay * done
+    end = math.log(schedule.learning_rate * _FINAL_RATE)
+    decay = min(math.log(schedule.decay_rate), (end - rate) / left)
+    return shared._replace(log_rate=rate - decay * done, log_decay=decay)
 
 
 def _check_batch(data: Data) -> Batch:

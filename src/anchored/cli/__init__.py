@@ -4,7 +4,10 @@ from typing import Annotated
 
 import typer
 
+from anchored.cli.export import export
 from anchored.cli.fit import fit
+from anchored.cli.predict import predict
+from anchored.cli.report import report
 from anchored.cli.reproduce import reproduce
 from anchored.cli.tune import tune
 
@@ -15,6 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(fit)
+app.command()(predict)
+app.command()(report)
+app.command()(export)
 app.command()(reproduce)
 app.command()(tune)
 

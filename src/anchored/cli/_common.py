@@ -1,5 +1,7 @@
 """What the commands share: refusing, and writing files."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +18,33 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(REFUSED)
 
 
+@contextmanager
+def table_errors(name: str) -> Iterator[None]:
+    """What is wrong with a table, said in one line."""
+    from anchored._errors import EnsembleError
+
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever read our output has seen enough
+    except OSError as error:
+        fail(f"{name}: {error.strerror or error}.")
+    except (ValueError, EnsembleError) as error:
+        message = " ".join(str(error).split())
+        fail(message if message.startswith(name) else f"{name}: {message}")
+
+
+@contextmanager
+def model_errors(path: Path) -> Iterator[None]:
+    """What is wrong with a model file, said in one line."""
+    try:
+        yield
+    except OSError as error:
+        fail(f"cannot read {path}: {error.strerror or error}.")
+    except ValueError as error:
+        fail(" ".join(str(error).split()))
+
+
 def write(path: Path, content: bytes) -> None:
     try:
         _files.write_whole(path, content)
@@ -23,8 +52,21 @@ def write(path: Path, content: bytes) -> None:
         fail(f"cannot write {path}: {error.strerror}.")
 
 
-def make_folder(folder: Path) -> None:
+@contextmanager
+def writing_together(folder: Path) -> Iterator[Path]:
+    """A folder to write to; its files appear in ``folder`` all at once, or not at all."""
+    try:
+        with _files.together(folder) as stage:
+            yield stage
+    except OSError as error:
+        fail(f"cannot write to {folder}: {error.strerror}.")
+
+
+def make_folder(folder: Path, clean: bool = False) -> None:
+    """Make the folder; ``clean`` takes away what a run that was killed left unfinished."""
     try:
         _files.make_folder(folder)
+        if clean:
+            _files.remove_leftovers(folder)
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}.")

@@ -1,107 +1,259 @@
-"""``anchored fit``: fit a table, score it on held-out rows, draw a picture."""
+"""``anchored fit``: from a table to a model with error bars, a report and scores."""
 
-import io
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from anchored.cli._common import fail, make_folder, write
+from anchored.cli._common import fail, make_folder, table_errors, writing_together
 
-LEVELS = (0.5, 0.9, 0.95)
-BUNDLED = ("diabetes",)
+BUNDLED = ("breast_cancer", "diabetes", "iris", "wine")
+# Test rows that go into the model's file, so that `anchored report MODEL` has something to show.
+_KEPT_ROWS = 2_000
+FILES = {"model": "model.safetensors", "report": "report.html", "metrics": "metrics.json"}
 
 
 def fit(
-    data: Annotated[str, typer.Argument(help=f"Bundled data set: {', '.join(BUNDLED)}.")],
-    members: Annotated[int, typer.Option(min=1, help="Networks in the ensemble.")] = 10,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV (also gzipped) or Parquet file, - for standard input, or a bundled table: "
+            f"{', '.join(BUNDLED)}.",
+        ),
+    ],
+    target: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="regression or classification; else found out.")
+    ] = None,
+    members: Annotated[int, typer.Option(min=2, help="Networks in the ensemble.")] = 10,
+    hidden: Annotated[
+        str | None, typer.Option(help="Widths of the hidden layers, like 50 or 100,50.")
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="anchored, regularised, unconstrained, deep or rms.")
+    ] = "anchored",
+    max_seconds: Annotated[
+        float | None, typer.Option(min=1, help="Cut training short to take this long at most.")
+    ] = None,
+    coverage: Annotated[
+        float, typer.Option(help="Share of targets that intervals should hold.")
+    ] = 0.9,
+    group: Annotated[
+        str | None, typer.Option(help="Column whose equal values are not split (patients, sites).")
+    ] = None,
+    order: Annotated[
+        str | None, typer.Option("--time", help="Column of times: the last rows are the test.")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns to use though they would be left out: a,b.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and the fit.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the picture and metrics.json.")] = Path(
-        "results"
-    ),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for model, report and scores; else by the table.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
-    """Fit, score on held-out rows, compare with the exact GP and draw a picture."""
-    if data not in BUNDLED:
-        fail(f"DATA must be one of {', '.join(BUNDLED)}; got {data!r}.")
-    make_folder(out)
-    from sklearn.datasets import load_diabetes
-    from sklearn.model_selection import train_test_split
-
-    from anchored import AnchoredRegressor, metrics
-
-    X, y = load_diabetes(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=seed)
+    """Fit a table: predictions with error bars, checked on rows set aside, and a report."""
+    if not 0 < coverage < 1:
+        fail(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+    widths = _widths(hidden)
+    out = out or Path(f"{_stem(table)}-model")
+    make_folder(out, clean=True)
     started = time.perf_counter()
-    model = AnchoredRegressor(n_members=members, random_state=seed, verbose=not as_json)
-    model.fit(X_train, y_train)
-    seconds = time.perf_counter() - started
-    dist = model.predict_dist(X_test)
-    gap = model.compare_to_gp(X_test)
-    scores = {
-        "data": data,
-        "rows": {"train": len(X_train), "test": len(X_test)},
-        "members": model.ensemble_.n_members,
-        "seed": seed,
-        "rmse": metrics.rmse(dist, y_test),
-        "nll": metrics.nll(dist, y_test),
-        "coverage": {f"{level:g}": metrics.coverage(dist, y_test, level) for level in LEVELS},
-        "gp": {
-            "mean_error": gap.mean_error,
-            "variance_ratio": gap.variance_ratio,
-            "kl": gap.kl,
-        },
-        "seconds": seconds,
-    }
-    write(out / "metrics.json", json.dumps(scores, indent=2).encode() + b"\n")
-    picture = _draw(out / f"{data}.png", dist, y_test)
+    content, target = _read(table, target)
+    from anchored import tabular
+    from anchored.ensembles import METHODS
+
+    if method not in METHODS:
+        fail(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
+    with table_errors(table):
+        plan = tabular.make_plan(
+            content,
+            target,
+            task=task,
+            group=group,
+            order=order,
+            keep=tuple(name.strip() for name in keep.split(",")) if keep else (),
+            seed=seed,
+        )
+    if plan.task == "classification" and METHODS[method].target_noise:
+        fail(f"--method {method} is for regression; {target!r} has classes.")
+    if not as_json:
+        _say_plan(table, plan, tabular.expected_seconds(plan, members, widths), max_seconds)
+    with table_errors(table):
+        fitted = tabular.fit(
+            plan,
+            members=members,
+            hidden=widths,
+            method=method,
+            max_seconds=max_seconds,
+            coverage=coverage,
+            seed=seed,
+            verbose=not as_json,
+        )
+    files = {kind: str(out / name) for kind, name in FILES.items()}
+    record = _record(table, plan, fitted, coverage, seed, files)
+    _write(out, plan, fitted, record)
     if as_json:
-        typer.echo(json.dumps(scores))
+        typer.echo(json.dumps(record))
     else:
-        _print_scores(scores, str(gap), picture)
+        _say_result(record, time.perf_counter() - started)
 
 
-def _print_scores(scores: dict, gap: str, picture: Path | None) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    rows = scores["rows"]
-    table = Table(title=f"{scores['data']}: {rows['test']} held-out rows", show_header=False)
-    table.add_row("RMSE", f"{scores['rmse']:.2f}")
-    table.add_row("NLL (Student-t)", f"{scores['nll']:.3f}")
-    for level, share in scores["coverage"].items():
-        table.add_row(f"{float(level):.0%} intervals cover", f"{share:.1%}")
-    console = Console()
-    console.print(table)
-    console.print(f"Beside the exact infinitely wide network: {gap}", highlight=False)
-    console.print(
-        f"Tuned and trained {scores['members']} networks on {rows['train']} rows in "
-        f"{scores['seconds']:.1f} s.",
-        highlight=False,
-    )
-    if picture is not None:
-        console.print(f"Picture: {picture}", highlight=False)
-
-
-def _draw(path: Path, dist, y) -> Path | None:
-    """Predicted against observed, and coverage; None if matplotlib is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        typer.echo("No picture: install matplotlib, e.g. pip install 'anchored[plot]'.", err=True)
+def _widths(hidden: str | None) -> tuple[int, ...] | None:
+    if hidden is None:
         return None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    parts = [part.strip() for part in hidden.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        fail(f"--hidden must be widths like 50 or 100,50; got {hidden!r}.")
+    return tuple(int(part) for part in parts)
 
-    from anchored import plotting
 
-    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.8), layout="constrained")
-    plotting.predicted_against_observed(axes[0], dist, y)
-    plotting.coverage_curve(axes[1], dist, y)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
-    write(path, buffer.getvalue())
-    pyplot.close(figure)
-    return path
+def _stem(table: str) -> str:
+    return "table" if table == "-" else Path(table).name.split(".")[0] or "table"
+
+
+def _read(name: str, target: str | None):
+    """The table, and its target column."""
+    from anchored.tables import Table, read_table
+
+    if name in BUNDLED and not Path(name).exists():
+        import numpy as np
+        from sklearn import datasets
+
+        loaded = getattr(datasets, f"load_{name}")()
+        names = [str(name) for name in loaded.feature_names]
+        columns = dict(zip(names, np.asarray(loaded.data, float).T, strict=True))
+        labels = loaded.target
+        if hasattr(loaded, "target_names"):
+            labels = np.array([str(loaded.target_names[i]) for i in labels], object)
+        columns["target"] = labels if labels.dtype == object else labels.astype(float)
+        return Table(columns, len(labels)), target or "target"
+    with table_errors(name):
+        content = read_table(name)
+    if target is None:
+        fail(f"--target must name the column to predict, one of: {', '.join(content.columns)}.")
+    return content, target
+
+
+def _say(text: str) -> None:
+    typer.echo(text)
+
+
+def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> None:
+    kinds: dict[str, int] = {}
+    for column in plan.encoder.columns:
+        kinds[column.kind] = kinds.get(column.kind, 0) + 1
+    listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    _say(f"{plan.task.capitalize()} of {plan.target!r} in {table} ({plan.reason}).")
+    n_features = len(plan.encoder.feature_names)
+    _say(f"Inputs: {len(plan.encoder.columns)} columns ({listed}), as {n_features} numbers.")
+    for name, reason in plan.encoder.left_out:
+        _say(f"Left out: {name!r}, {reason}.")
+    dropped = f" {plan.n_dropped} rows without a target are left out." if plan.n_dropped else ""
+    _say(f"Rows: {len(plan.y):,} to train, {len(plan.y_test):,} set aside to test.{dropped}")
+    for note in plan.notes:
+        _say(f"Note: {note}")
+    expected = seconds if max_seconds is None else min(seconds, max_seconds + 10)
+    _say(f"This should take about {_rounded(expected)}.")
+
+
+def _rounded(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    return f"{round(seconds / 60)} min"
+
+
+def _record(table: str, plan, fitted, coverage: float, seed: int, files: dict) -> dict[str, Any]:
+    from anchored import __version__
+
+    gap = fitted.gp
+    model = fitted.model
+    return {
+        "schema": 1,
+        "version": __version__,
+        "table": table,
+        "target": plan.target,
+        "task": plan.task,
+        "rows": {
+            "train": len(plan.y),
+            "test": len(plan.y_test),
+            "without_target": plan.n_dropped,
+        },
+        "columns": {
+            "used": [{"name": c.name, "kind": c.kind} for c in plan.encoder.columns],
+            "left_out": [{"name": n, "reason": r} for n, r in plan.encoder.left_out],
+        },
+        "members": model.ensemble_.n_members,
+        "hidden": list(model.ensemble_.network.hidden),
+        "method": model.method,
+        "coverage": coverage,
+        "seed": seed,
+        "seconds": fitted.seconds,
+        "verdict": fitted.verdict,
+        "scores": fitted.scores,
+        "gp": None
+        if gap is None
+        else {"mean_error": gap.mean_error, "variance_ratio": gap.variance_ratio, "kl": gap.kl},
+        "warnings": list(fitted.warnings),
+        "notes": list(plan.notes),
+        "files": files,
+    }
+
+
+def _write(out: Path, plan, fitted, record: dict) -> None:
+    """All three files or none of them."""
+    import anchored
+
+    about = {key: record[key] for key in ("table", "target", "task", "seed", "coverage", "version")}
+    page = anchored.report(
+        fitted.model,
+        plan.x_test,
+        plan.y_test,
+        coverage=record["coverage"],
+        feature_names=plan.encoder.feature_names,
+        title=f"{plan.target} in {record['table']}",
+        about={
+            "Table": record["table"],
+            "Target": plan.target,
+            "Rows to train and test on": f"{len(plan.y):,} and {len(plan.y_test):,}",
+            "Columns left out": ", ".join(n for n, _ in plan.encoder.left_out) or "none",
+            "Seconds": f"{fitted.seconds:.1f}",
+        },
+        notes=[*plan.notes, *fitted.warnings],
+        gp=fitted.gp,
+    )
+    with writing_together(out) as stage:
+        fitted.model.save(
+            stage / FILES["model"],
+            encoder=plan.encoder,
+            provenance=about | {"scores": record["scores"]},
+            held_out=(plan.x_test[:_KEPT_ROWS], plan.y_test[:_KEPT_ROWS]),
+        )
+        (stage / FILES["report"]).write_text(page, encoding="utf-8")
+        (stage / FILES["metrics"]).write_text(json.dumps(record, indent=2) + "\n")
+
+
+def _say_result(record: dict[str, Any], seconds: float) -> None:
+    """What came out, in plain words."""
+    scores, files = record["scores"], record["files"]
+    _say("")
+    if record["task"] == "regression":
+        _say(record["verdict"])
+        _say(
+            f"Predictions are off by {scores['rmse']:.4g} (root mean square) and explain "
+            f"{max(scores['r2'], 0):.0%} of the variance of {record['target']!r}."
+        )
+    else:
+        _say(record["verdict"])
+        _say(f"Stated probabilities are off by {scores['ece']:.1%} on average.")
+    for warning in record["warnings"]:
+        _say(f"Warning: {warning}")
+    _say(f"Trained {record['members']} networks; {seconds:.0f} s in all.")
+    _say(f"Report:  {files['report']}  (open it in a browser, or forward it)")
+    _say(f"Scores:  {files['metrics']}")
+    _say(f"Model:   {files['model']}")
+    _say(f"Next:    anchored predict {files['model']} NEW_ROWS.csv > predictions.csv")

@@ -1,6 +1,7 @@
 """What the regressor and the classifier share: input checks, defaults, training, sampling."""
 
 import copy
+import dataclasses
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from anchored import tuning
 from anchored._errors import DroppedMemberWarning, EnsembleError, Status, bad_value
 from anchored._progress import progress_bar
+from anchored._special import unlikeness
 from anchored._typing import Likelihood, Network
 from anchored._validation import (
     check_columns,
@@ -30,19 +32,15 @@ from anchored.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_sha
 from anchored.networks import MLP
 from anchored.predictive import Predictive
 from anchored.priors import Prior
-from anchored.training import DECAY_EVERY, Schedule
+from anchored.training import Schedule, decay_over
 from anchored.tuning import Settings
 
-# The default schedule; `AnchoredRegressor` says what it is.
-_STEPS = 30_000
-_BATCH_SIZES = (64, 1_024)
-_ROWS_PER_BATCH_ROW = 100
-_LEARNING_RATES = (0.03, 0.01)  # of one hidden layer, and of more
-_FINAL_RATE = 0.01
-_TOLERANCE = 1e-4
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
+LEAST_HELD_OUT = 30  # rows below which none are held out
+_MOST_HELD_OUT = 10_000
+_NOVELTY_ROWS = 20_000  # training rows whose disagreement is looked at
+USUAL = 0.99  # share of rows that count as usual
 _WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
-MANY_ROWS = 5_000  # from here on a second hidden layer pays
 
 
 class Model(NamedTuple):
@@ -67,13 +65,17 @@ class AnchoredEstimator(BaseEstimator):
     batch_size: Any
     learning_rate: Any
     decay_rate: Any
+    max_seconds: Any
     random_state: Any
     verbose: int
     ensemble_: Ensemble
     x_standardiser_: Standardiser
+    novelty_scale_: np.ndarray
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
     # Pools members' moments [member, row, output] at inputs x in the units of the target.
     _to_target_units: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictive]
+    # How far the members are apart [row, measure] at standardised inputs.
+    _disagreement: Callable[[np.ndarray], np.ndarray]
 
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
         """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""
@@ -117,8 +119,8 @@ class AnchoredEstimator(BaseEstimator):
     def _given(self, name: str) -> Any:
         """A parameter; if it is left at "auto", what a search found for it."""
         value = getattr(self, name)
-        left = isinstance(value, str) and value == "auto"
-        return getattr(self._tuned, name) if left and self._tuned is not None else value
+        left = _is_auto(value) and self._tuned is not None
+        return getattr(self._tuned, name) if left else value
 
     def _widths(self, n_rows: int) -> tuple[int, ...]:
         """Hidden layers: as given, or by the number of rows."""
@@ -126,7 +128,7 @@ class AnchoredEstimator(BaseEstimator):
         if isinstance(hidden, str):
             if hidden != "auto":
                 raise bad_value("hidden", hidden, '"auto", a width or several')
-            return _WIDTHS if n_rows < MANY_ROWS else _MANY_WIDTHS
+            return _WIDTHS if n_rows < tuning.MANY_ROWS else _MANY_WIDTHS
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 
@@ -141,33 +143,44 @@ class AnchoredEstimator(BaseEstimator):
         """The input layer's prior variance if it was given as a number."""
         if isinstance(self.prior, Prior):
             return None
-        if isinstance(self.prior, str) and self.prior == "auto":
+        if _is_auto(self.prior):
             return None if self._tuned is None else self._tuned.first_var
         return positive("prior", self.prior, '"auto", a positive number or a `Prior`')
 
     def _needs_first_var(self) -> bool:
         """Whether training depends on a first_var that nobody gave and a twin can tell."""
-        has_twin = self.network is None or isinstance(self.network, MLP)
         return self._given_first_var() is None and (
-            has_twin and METHODS[self.method].penalised and not isinstance(self.prior, Prior)
+            self._has_twin()
+            and METHODS[self.method].penalised
+            and not isinstance(self.prior, Prior)
         )
+
+    def _has_twin(self) -> bool:
+        """Whether the network's own infinite width is known."""
+        return self.network is None or isinstance(self.network, MLP)
 
     def _schedule(self, n_rows: int) -> Schedule:
         """Fill in everything left at "auto"."""
-        batch_size, epochs, decay, rate = map(self._given, _SCHEDULE)
-        tolerance = _TOLERANCE if epochs == "auto" else 0.0
-        if batch_size == "auto":
-            batch_size = int(np.clip(n_rows // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
-        batch_size = whole("batch_size", batch_size)
-        steps_per_epoch = max(1, n_rows // batch_size)
-        epochs = -(-_STEPS // steps_per_epoch) if epochs == "auto" else whole("epochs", epochs)
-        if decay == "auto":
-            decay = _FINAL_RATE ** (DECAY_EVERY / max(DECAY_EVERY, epochs * steps_per_epoch))
-        if rate == "auto":
-            deep = self.network is None and len(self._widths(n_rows)) > 1
-            rate = _LEARNING_RATES[deep]
-        rate, decay = positive("learning_rate", rate), positive("decay_rate", decay)
-        return Schedule(epochs, batch_size, rate, decay, tolerance)
+        n_layers = len(self._widths(n_rows)) if self.network is None else 1
+        usual = tuning.default_schedule(n_rows, n_layers)
+        given = {name: self._given(name) for name in _SCHEDULE}
+        given = {name: value for name, value in given.items() if not _is_auto(value)}
+        batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
+        rate = positive("learning_rate", given.get("learning_rate", usual.learning_rate))
+        schedule = Schedule.of_steps(
+            tuning.N_STEPS, n_rows, batch_size, rate, tolerance=tuning.TOLERANCE
+        )
+        if "epochs" in given:
+            epochs = whole("epochs", given["epochs"])
+            decay = decay_over(epochs * max(1, n_rows // batch_size))
+            schedule = Schedule(epochs, batch_size, rate, decay)
+        if "decay_rate" in given:
+            decay = positive("decay_rate", given["decay_rate"])
+            schedule = dataclasses.replace(schedule, decay_rate=decay)
+        if self.max_seconds is None:
+            return schedule
+        most = positive("max_seconds", self.max_seconds, "a positive number of seconds or None")
+        return dataclasses.replace(schedule, max_seconds=most)
 
     def _model(
         self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var: float
@@ -214,6 +227,19 @@ class AnchoredEstimator(BaseEstimator):
         x = self._checked_inputs(X)
         return self._to_target_units(x, *self.ensemble_.moments(x))
 
+    def novelty(self, X) -> np.ndarray:
+        """How unlike the training rows each row is [row]; nearly all rows like them are below 1.
+
+        The members' disagreement in units of what one held-out row in a hundred exceeds (or one
+        training row, if none were held out): epistemic deviation of each output, or mutual
+        information and spread of the logits of classes, whichever is largest.
+        """
+        return unlikeness(self._disagreement(self._checked_inputs(X)), self.novelty_scale_)
+
+    def _usual_disagreement(self, x: np.ndarray) -> np.ndarray:
+        """What one standardised training row in a hundred exceeds; the fit is complete by now."""
+        return np.quantile(self._disagreement(x[:_NOVELTY_ROWS]), USUAL, axis=0)
+
     def save(
         self,
         path: str | Path,
@@ -255,6 +281,34 @@ class AnchoredEstimator(BaseEstimator):
             return fitted._to_target_units(x, *member.moments(x)).mean
 
         return function
+
+
+def held_out_folds(n_rows: int, n_folds: int, n_each: int, n_many: int) -> Folds:
+    """Every row once, in folds of ``n_each`` members, or a fifth of many rows for ``n_many``.
+
+    Rows must come in random order.
+    """
+    if n_rows < tuning.MANY_ROWS:
+        return Folds(np.arange(n_rows) % n_folds, np.repeat(np.arange(n_folds), n_each))
+    of_row = np.full(n_rows, -1)
+    of_row[: min(n_rows // 5, _MOST_HELD_OUT)] = 0
+    return Folds(of_row, np.zeros(n_many, int))
+
+
+def held_out_outputs(
+    others: Ensemble, folds: Folds, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows held out, and the outputs [member, row, out] of members that did not see them."""
+    parts = []
+    for fold in np.unique(folds.of_member):
+        rows, members = np.flatnonzero(folds.of_row == fold), folds.of_member == fold
+        parts.append((rows, others.take(np.flatnonzero(members)).outputs(x[rows])))
+    rows = np.concatenate([rows for rows, _ in parts])
+    return rows, np.concatenate([outputs for _, outputs in parts], axis=1).astype(np.float64)
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def random_key(random_state) -> jax.Array:

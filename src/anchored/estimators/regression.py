@@ -8,28 +8,34 @@ import jax
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from anchored import gp, tuning
+from anchored import gp, health, tuning
 from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
+from anchored.calibration import moderated
 from anchored.conformal import Conformal
 from anchored.data import Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds
-from anchored.estimators._base import MANY_ROWS, AnchoredEstimator, random_key
+from anchored.estimators._base import (
+    LEAST_HELD_OUT,
+    USUAL,
+    AnchoredEstimator,
+    held_out_folds,
+    held_out_outputs,
+    random_key,
+)
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
 from anchored.noise import NoiseModel, learn_noise
 from anchored.predictive import CONTINUOUS, Predictive
+from anchored.priors import Prior
 from anchored.tuning import Settings
 
 GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _RESIDUAL_ROWS = 20_000  # training rows the noise is averaged or checked on after training
-_LEAST_HELD_OUT = 30  # rows below which none are held out to learn the noise
-_FEW_ROWS = 500
 _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
 _FOLDS = (5, 4)
-_MANY_MEMBERS = 8  # of a single fold, which is enough for many rows
-_MOST_HELD_OUT = 10_000
+_MANY = 8  # members of a single fold, which is enough for many rows
 
 
 class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
@@ -38,14 +44,15 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     Nothing needs tuning. Inputs and targets are standardised inside. The prior variance and
     the noise of training are those of highest evidence of the infinitely wide network, an exact
     Gaussian process, on at most 2,000 rows. Training takes 30,000 steps of Adam in batches of
-    64 rows (1 % of the rows where that is more, at most 1,024) at a rate of 0.03 (0.01 with two
-    hidden layers) that falls to 1 % of that, and stops early once the objective of every member
-    has settled.
+    64 rows (32 below 500 rows; 1 % of the rows where that is more, at most 1,024) at a rate of
+    0.03 (0.01 with two hidden layers) that falls to 1 % of that, and stops early once the
+    objective of every member has settled.
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. With
-    ``noise_var`` given, or fewer than 30 rows, none of this is done.
+    folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. The same
+    rows say how wide intervals must be (`anchored.conformal`). With ``noise_var`` given, or fewer
+    than 30 rows, none of this is done.
 
     Parameters
     ----------
@@ -64,6 +71,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     predictive : "student-t" widens intervals for the few members; "gaussian" is the paper's.
     settings : `Settings`, or the file of them that ``anchored tune`` wrote, for the activation
         and whatever is left at "auto".
+    max_seconds : training is cut short to take about this long at most, if given.
     random_state : seed of anchors, initial draws and batch order.
     verbose : 1 shows a progress bar.
 
@@ -73,6 +81,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     prior_ : its `Prior`.
     noise_var_ : noise variance in squared units of the target, averaged over the training rows,
         [out]; None if the networks themselves predict it.
+    novelty_scale_ : epistemic deviation [out] that one held-out row in a hundred exceeds.
 
     Examples
     --------
@@ -100,6 +109,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         decay_rate="auto",
         predictive="student-t",
         settings=None,
+        max_seconds=None,
         random_state=None,
         verbose=0,
     ):
@@ -116,6 +126,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.decay_rate = decay_rate
         self.predictive = predictive
         self.settings = settings
+        self.max_seconds = max_seconds
         self.random_state = random_state
         self.verbose = verbose
 
@@ -151,10 +162,15 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if given is None and noise_var is not None and getattr(model.network, "vmappable", True):
             folds = _held_out(len(x), self.n_members)
         ensemble, others = self._train(key, model, folds)
-        noise = None
+        noise = usual = None
         if folds is not None and others is not None and others.n_members == len(folds.of_member):
-            noise = _learn_noise(key, others, folds, x, y, weight, self.predictive)
-            noise_var = _average_noise(noise, x, weight)
+            rows, means = held_out_outputs(others, folds, x)
+            held = means, y[rows], weight[rows]
+            noise = _learn_noise(key, x[rows], *held, self.predictive)
+            noise_var, usual = (
+                _average_noise(noise, x, weight),
+                _usual_spread(noise, means, weight[rows]),
+            )
         elif given is None and noise_var is not None:
             noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
         # Only now, so that a fit that fails leaves an earlier one as it was.
@@ -165,7 +181,34 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self._training_noise_var = getattr(model.likelihood, "noise_var", None)
         self._train_rows = (x, y, weight) if len(x) <= GP_MAX_ROWS else None
         self.noise_var_ = None if noise_var is None else noise_var * y_standardiser.scale**2
+        if usual is None:
+            self.novelty_scale_ = self._usual_disagreement(x)
+        else:
+            self.novelty_scale_ = usual * y_standardiser.scale
+        self._check_health(x, y, weight, first_var, given)
         return self
+
+    def _check_health(self, x, y, weight, first_var: float, given) -> None:
+        """Warn of what training does not show; the fit is complete by now."""
+        ensemble, noise_var = self.ensemble_, self._training_noise_var
+        means = ensemble.moments(x[:_RESIDUAL_ROWS])[0]
+        health.report(health.collapsed_members(means, ensemble.member_ids))
+        if noise_var is None or not METHODS[self.method].penalised:
+            return
+        if given is None:
+            left = _unexplained(ensemble, x, y, weight)
+            health.report(health.penalty_dominates(left, np.asarray(noise_var)))
+        if self._needs_first_var():
+            health.report(health.prior_at_the_end(first_var))
+        elif not isinstance(self.prior, Prior) and self._has_twin():
+            x = x.reshape(len(x), -1)
+            rows = self._twin(x), x, y, weight
+            health.report(health.prior_conflict(*rows, first_var, noise_var))
+
+    def _disagreement(self, x: np.ndarray) -> np.ndarray:
+        """Epistemic deviation [row, out] in the units of the target."""
+        dist = self._to_target_units(x, *self.ensemble_.moments(x))
+        return np.sqrt(dist.epistemic_var).reshape(len(x), -1)
 
     def _tune(self, x, y, weight, given) -> tuple[float, np.ndarray | None]:
         """Prior variance of the input layer, and noise variance unless it is learned."""
@@ -291,35 +334,27 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
 
 
 def _held_out(n_rows: int, n_members: int) -> Folds | None:
-    """Every row once, in folds, or a fifth of many rows; rows come in random order.
-
-    None if there are too few rows, or one member only, which has no spread.
-    """
-    if n_members < 2 or n_rows < _LEAST_HELD_OUT:
+    """None if there are too few rows, or one member only, which has no spread."""
+    if n_members < 2 or n_rows < LEAST_HELD_OUT:
         return None
-    if n_rows < MANY_ROWS:
-        n_folds, n_each = _FEW_FOLDS if n_rows < _FEW_ROWS else _FOLDS
-        return Folds(np.arange(n_rows) % n_folds, np.repeat(np.arange(n_folds), n_each))
-    of_row = np.full(n_rows, -1)
-    of_row[: min(n_rows // _FOLDS[0], _MOST_HELD_OUT)] = 0
-    return Folds(of_row, np.zeros(_MANY_MEMBERS, int))
+    return held_out_folds(n_rows, *(_FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS), _MANY)
 
 
-def _learn_noise(
-    key, others: Ensemble, folds: Folds, x, y, weight, family: str
-) -> list[NoiseModel]:
-    """A noise model for each output, by what members say of rows that they did not see."""
-    parts = []
-    for fold in np.unique(folds.of_member):
-        rows, members = np.flatnonzero(folds.of_row == fold), folds.of_member == fold
-        parts.append((rows, others.take(np.flatnonzero(members)).moments(x[rows])[0]))
-    rows = np.concatenate([rows for rows, _ in parts])
-    means = np.concatenate([means for _, means in parts], axis=1).astype(np.float64)
+def _learn_noise(key, x, means, y, weight, family: str) -> list[NoiseModel]:
+    """A noise model for each output, by means [member, row, out] of held-out rows."""
     keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
     return [
-        learn_noise(keys[i], x[rows], means[..., i], y[rows, i], weight[rows], family)
-        for i in range(y.shape[1])
+        learn_noise(keys[i], x, means[..., i], y[:, i], weight, family) for i in range(y.shape[1])
     ]
+
+
+def _usual_spread(noise: list[NoiseModel], means, weight) -> np.ndarray:
+    """Epistemic deviation [out] that few held-out rows exceed, standardised."""
+    variances = [
+        model.calibration.factor * np.quantile(moderated(means[..., i], weight)[0], USUAL)
+        for i, model in enumerate(noise)
+    ]
+    return np.sqrt(variances)
 
 
 def _average_noise(noise: list[NoiseModel], x: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ For classes the evidence is Laplace's approximation, one class against the rest.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -119,7 +119,7 @@ def tune_classification(twin: Twin, x: np.ndarray, labels: np.ndarray, weight: n
         surprise = (log_first_var - np.log(_START[0])) / _CLASS_SPREAD
         return 0.5 * surprise**2 - np.mean(values)
 
-    found = optimize.minimize_scalar(
+    found: Any = optimize.minimize_scalar(
         negative, bounds=np.log(FIRST_VAR_RANGE), method="bounded", options={"xatol": 0.1}
     )
     return float(np.exp(found.x)) * (n_classes - 1) / n_classes

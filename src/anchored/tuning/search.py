@@ -24,6 +24,7 @@ from anchored.metrics import nll
 from anchored.networks import MLP
 from anchored.predictive import Predictive
 from anchored.priors import Prior
+from anchored.tuning.defaults import default_schedule
 from anchored.tuning.evidence import FIRST_VAR_RANGE, MAX_ROWS, NOISE_RANGE, Twin, tune_regression
 from anchored.tuning.settings import Settings
 
@@ -58,12 +59,6 @@ class Space:
             least, most = getattr(self, name)
             if not 0 < least <= most < (1 if name == "decay_rate" else math.inf):
                 raise bad_value(name, (least, most), "the least and the most of a range above 0")
-
-
-# The schedule `AnchoredRegressor` trains with, tried first: 1 % of the rows in a batch.
-_DEFAULT_BATCH = (100, 64, 1_024)
-_DEFAULT_RATE = 0.03
-_DEFAULT_DECAY = 0.01 ** (20 / 30_000)  # to 1 % of the rate in 30,000 steps
 
 
 class Trial(NamedTuple):
@@ -274,13 +269,13 @@ def _asked_settings(trial, network: MLP, prior: _TunedPrior, space: Space, n_row
 
 def _default_schedule(space: Space, n_rows: int) -> dict[str, float]:
     """What the search is told to ask for first; clipped, because it asks for nothing outside."""
-    share, least, most = _DEFAULT_BATCH
-    exponent = round(math.log2(np.clip(n_rows // share, least, most)))
+    schedule = default_schedule(n_rows)
+    exponent = round(math.log2(schedule.batch_size))
     return {
         "exponent": int(np.clip(exponent, *_exponents(space, n_rows))),
-        "learning_rate": float(np.clip(_DEFAULT_RATE, *space.learning_rate)),
+        "learning_rate": float(np.clip(schedule.learning_rate, *space.learning_rate)),
         "steps": space.steps[1],
-        "decay": float(np.clip(1 - _DEFAULT_DECAY, *_decays(space))),
+        "decay": float(np.clip(1 - schedule.decay_rate, *_decays(space))),
     }
 
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from anchored import AnchoredRegressor, tuning
+from anchored import tuning
 from anchored._typing import Array
 from anchored.baselines import EnsembleOf, Inference, InfiniteWidthGP, MCDropout, Problem
 from anchored.data import Data, Standardiser
+from anchored.estimators import AnchoredRegressor
 from anchored.experiments.uci import outsiders
 from anchored.likelihoods import Gaussian
 from anchored.predictive import Predictive

@@ -1,0 +1,63 @@
+"""Dates in text: which way they are written, and the days since 1970 that they stand for.
+
+A date may have a time after a space or a "T", to the minute, the second or a part of it, and a
+time zone ("Z" or "+02:00"), which is turned into UTC.
+"""
+
+import datetime
+import re
+from collections.abc import Iterable
+
+_ORDERS = {  # how the parts of a date follow each other
+    "YYYY-MM-DD": r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})",
+    "DD.MM.YYYY": r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})",
+    "MM/DD/YYYY": r"(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})",
+    "DD/MM/YYYY": r"(?P<day>\d{1,2})/(?P<month>\d{1,2})/(?P<year>\d{4})",
+}
+_TIME = (
+    r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d{1,9})?))?"
+    r" ?(?:Z|(?P<zone>[-+]\d{2}:?\d{2}))?)?"
+)
+_PATTERNS = {order: re.compile(date + _TIME, re.ASCII) for order, date in _ORDERS.items()}
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+ORDERS = tuple(_ORDERS)
+
+
+def parse_date(cell: str, order: str) -> float | None:
+    """Days since 1970 of a date written in ``order`` or with the year first; None if it is not."""
+    found = _PATTERNS[order].fullmatch(cell) or _PATTERNS[ORDERS[0]].fullmatch(cell)
+    if found is None:
+        return None
+    part = found.groupdict()
+    hour, minute = int(part["hour"] or 0), int(part["minute"] or 0)
+    second = float(part["second"] or 0)
+    if hour > 23 or minute > 59 or second >= 60:
+        return None
+    try:
+        date = datetime.date(int(part["year"]), int(part["month"]), int(part["day"]))
+    except ValueError:  # no such day
+        return None
+    minutes = 60 * hour + minute - _zone_minutes(part["zone"])
+    return date.toordinal() - _EPOCH + (60 * minutes + second) / 86_400
+
+
+def _zone_minutes(zone: str | None) -> int:
+    if not zone:
+        return 0
+    digits = zone[1:].replace(":", "")
+    return int(zone[0] + "1") * (60 * int(digits[:2]) + int(digits[2:]))
+
+
+def date_orders(cells: Iterable[str]) -> tuple[str, ...]:
+    """The orders that all cells can be read in.
+
+    More than one is left if all of them have the year first, or if day and month cannot be told
+    apart.
+    """
+    orders = ORDERS
+    for cell in cells:
+        orders = tuple(order for order in orders if parse_date(cell, order) is not None)
+        if not orders:
+            break
+    return orders

@@ -1,0 +1,74 @@
+"""``anchored predict``: rows in, predictions with error bars out, block by block."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anchored._files import writing
+from anchored.cli._common import fail, model_errors, table_errors
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of `anchored fit`.")],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="CSV or Parquet file, or - for standard input.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="CSV file; else standard output.")] = None,
+    coverage: Annotated[
+        float | None, typer.Option(help="Share of targets that intervals should hold.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")
+    ] = False,
+) -> None:
+    """Predict the rows of a table: mean, deviations, interval and novelty, or probabilities."""
+    if coverage is not None and not 0 < coverage < 1:
+        fail(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+    if as_json and out is None:
+        fail("--json needs --out: predictions and the summary cannot share standard output.")
+    with model_errors(model):
+        from anchored import runtime
+
+        loaded = runtime.load(model)
+    if loaded.encoder is None:
+        fail(f"{model} was not fitted by `anchored fit`, so it cannot read tables.")
+    from anchored.tables import CSVWriter
+
+    with table_errors(table):
+        if out is None:
+            record = _predict(loaded, table, coverage, CSVWriter(sys.stdout.buffer))
+        else:
+            with writing(out) as file:
+                record = _predict(loaded, table, coverage, CSVWriter(file))
+    for note in record["notes"]:
+        typer.echo(f"anchored: note: {note}", err=True)
+    if as_json:
+        typer.echo(json.dumps({"schema": 1, "model": str(model), "out": str(out), **record}))
+    elif out is not None:
+        typer.echo(f"{record['rows']:,} predictions in {out}", err=True)
+
+
+def _predict(model, table: str, coverage: float | None, writer) -> dict:
+    from anchored.tables import read_blocks
+
+    n_rows, n_novel, notes, columns = 0, 0, [], []
+    for block in read_blocks(table, model.encoder.names):
+        model.encoder.check([*block.columns, *block.others])
+        if not n_rows:
+            notes = list(block.notes)
+            if block.others:
+                notes.append(f"columns ignored: {', '.join(block.others)}.")
+        result = model.predict_table(block, coverage)
+        writer.write(result)
+        columns = list(result)
+        n_rows += block.n_rows
+        n_novel += int((result["novelty"] > 1).sum())
+    if n_novel:
+        notes.append(
+            f"{n_novel:,} of {n_rows:,} rows have a novelty above 1: the model knows few rows "
+            "like them."
+        )
+    return {"rows": n_rows, "novel": n_novel, "columns": columns, "notes": notes}

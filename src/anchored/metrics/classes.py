@@ -1,0 +1,96 @@
+"""Scores of class probabilities: accuracy, calibration, and both together.
+
+The first argument of each is a `Predictive` of classes or an array of probabilities (`_inputs`),
+the second the labels [batch] as numbers of its columns.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anchored._errors import bad_value
+from anchored.metrics._inputs import Dist, classified
+
+
+def accuracy(dist: Dist, labels) -> float:
+    """Share of rows whose most probable class is the label; 1 is perfect.
+
+    Always naming the commonest class gives its share.
+    """
+    p, labels = classified(dist, labels)
+    return float(np.mean(p.argmax(axis=1) == labels))
+
+
+def log_loss(dist: Dist, labels) -> float:
+    """Mean negative log probability of the label, in nats; 0 is perfect, lower is better.
+
+    K equal probabilities have log(K), 0.69 for two classes. One label that was called all but
+    impossible can rule the mean.
+    """
+    p, labels = classified(dist, labels)
+    of_label = np.take_along_axis(p, labels[:, None], axis=1)
+    return float(-np.mean(np.log(np.maximum(of_label, np.finfo(float).tiny))))
+
+
+def brier(dist: Dist, labels) -> float:
+    """Mean squared distance of the probabilities from the label as zeros and a one.
+
+    A number without unit, summed over the classes: 0 is perfect, 2 is sure and wrong. K equal
+    probabilities have 1 - 1/K. For two classes it is twice the score of one class alone.
+    """
+    p, labels = classified(dist, labels)
+    return float(np.mean(np.sum(np.square(p - np.eye(p.shape[1])[labels]), axis=1)))
+
+
+class Reliability(NamedTuple):
+    """Rows put together by the probability of their most probable class.
+
+    Attributes
+    ----------
+    confidence : [bin], its mean probability.
+    accuracy : [bin], how often it was the label; should be the confidence. Chance alone moves
+        it by sqrt(confidence (1 - confidence) / count).
+    count : [bin], rows.
+    """
+
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    count: np.ndarray
+
+
+def reliability(dist: Dist, labels, n_bins: int = 15) -> Reliability:
+    """Confidence and accuracy in ``n_bins`` bins of equal width; bins without rows are left out.
+
+    Accuracy below confidence is over-confident.
+    """
+    p, labels = classified(dist, labels)
+    confidence, right = p.max(axis=1), p.argmax(axis=1) == labels
+    if not (isinstance(n_bins, (int, np.integer)) and n_bins >= 1):
+        raise bad_value("n_bins", n_bins, "a positive whole number")
+    place = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
+    count, sum_of_confidence, n_right = (
+        np.bincount(place, weights, n_bins) for weights in (None, confidence, right)
+    )
+    kept = count > 0
+    return Reliability(
+        sum_of_confidence[kept] / count[kept], n_right[kept] / count[kept], count[kept]
+    )
+
+
+def expected_calibration_error(dist: Dist, labels, n_bins: int = 15) -> float:
+    """Mean gap between confidence and accuracy over the bins of `reliability`, rows alike.
+
+    A difference of probabilities: 0 is perfect. Chance alone gives right probabilities up to
+    0.4 sqrt(n_bins / n) with n rows, less where the classes are easy, so a good value is one
+    of that size, not zero; compare values of the same n and ``n_bins`` only.
+    """
+    found = reliability(dist, labels, n_bins)
+    gap = np.abs(found.confidence - found.accuracy)
+    return float(np.average(gap, weights=found.count))
+
+
+def confusion(dist: Dist, labels) -> np.ndarray:
+    """Counts of rows [label, most probable class]; all on the diagonal is perfect."""
+    p, labels = classified(dist, labels)
+    n = p.shape[1]
+    return np.bincount(labels * n + p.argmax(axis=1), minlength=n * n).reshape(n, n)

@@ -1,0 +1,144 @@
+"""Scores of continuous targets: accuracy, calibration, and both together.
+
+The first argument of each is a `Predictive`, a pair ``(mean, std)`` or draws (`_inputs`).
+Several outputs are averaged.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from anchored.metrics._inputs import Dist, as_dist, scored
+from anchored.metrics.classes import log_loss
+from anchored.predictive import Predictive, checked_levels
+
+_LEVELS = tuple(np.arange(1, 20) / 20)
+_BAND = 0.95
+
+
+def rmse(dist: Dist, y) -> float:
+    """Root mean square error of the mean, in the target's units; 0 is perfect.
+
+    Always predicting the average gives the deviation of ``y``.
+    """
+    dist, y = scored(dist, y)
+    return float(np.sqrt(np.mean(np.square(dist.mean - y))))
+
+
+def nll(dist: Dist, y) -> float:
+    """Mean negative log density of the observed rows, in nats; lower is better.
+
+    It depends on the target's units: a thousand times smaller numbers lower it by log(1000) an
+    output. The right normal of deviation s has 1.42 + log(s). The density of draws is a kernel
+    estimate, a little wider than what was drawn from. For a `Predictive` of classes this is
+    `log_loss`.
+    """
+    if isinstance(dist, Predictive) and dist.family == "categorical":
+        return log_loss(dist, y)
+    dist, y = scored(dist, y)
+    return float(-np.mean(dist.log_density(y)))
+
+
+def coverage(dist: Dist, y, level: float) -> float:
+    """Share of targets inside their central ``level`` interval; should be ``level``.
+
+    Chance alone moves it by sqrt(level (1 - level) / n) with n independent targets: 3 points
+    for 90 % and 100 rows.
+    """
+    dist, y = scored(dist, y)
+    lower, upper = dist.interval(level)
+    return float(np.mean((lower <= y) & (y <= upper)))
+
+
+def interval_score(dist: Dist, y, level: float) -> float:
+    """Mean width of the central ``level`` interval plus a fine for each target outside it.
+
+    The fine is 2 / (1 - level) times the distance to the interval, so neither a wide interval
+    nor one that misses pays (Gneiting and Raftery 2007). In the target's units; lower is better.
+    The right normal of deviation s has 4.13 s at 90 %.
+    """
+    dist, y = scored(dist, y)
+    lower, upper = dist.interval(level)
+    outside = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
+    return float(np.mean(upper - lower + 2 / (1 - level) * outside))
+
+
+def crps(dist: Dist, y) -> float:
+    """Mean continuous ranked probability score, in the target's units; lower is better.
+
+    It rewards accuracy and honest spread together, and forgives outliers more than `nll`
+    does. For a sure forecast it is the mean absolute error; the right normal of deviation s
+    has 0.56 s. Of draws it is the fair estimate, unbiased however few they are.
+    """
+    dist, y = scored(dist, y)
+    return float(np.mean(dist.crps(y)))
+
+
+def pit(dist: Dist, y) -> np.ndarray:
+    """Probability integral transform: the probability of a target below the observed one.
+
+    Shaped like ``y``, between 0 and 1, and uniform if the distributions are right: mean 1/2,
+    variance 1/12. A histogram with a hollow says too narrow, with a hump too wide, with a slope
+    biased. Of S draws it is one of S + 1 values. Continuous targets only.
+    """
+    dist, y = scored(dist, y)
+    return dist.cdf(y)
+
+
+def sharpness(dist: Dist, level: float | None = None) -> float:
+    """Mean deviation, or the mean width of the central ``level`` intervals if it is given.
+
+    In the target's units. Smaller is better among calibrated predictions only; without
+    calibration it says nothing.
+    """
+    found = as_dist(dist)
+    if level is None:
+        return float(np.mean(found.std))
+    lower, upper = found.interval(level)
+    return float(np.mean(upper - lower))
+
+
+def calibration_error(dist: Dist, y) -> float:
+    """Mean gap between the levels 0.05, 0.10, ..., 0.95 and the shares of targets below them.
+
+    A level's share is that of the targets below their own quantile of this level. The error
+    is a difference of probabilities: 0 is perfect, 0.5 (all targets on one side) the worst.
+    Chance alone gives about 0.33 / sqrt(n) with n independent targets, so a good value is one
+    near that, not zero.
+    """
+    levels = np.array(_LEVELS)
+    below = pit(dist, y).ravel() <= levels[:, None]
+    return float(np.mean(np.abs(below.mean(axis=1) - levels)))
+
+
+class CalibrationCurve(NamedTuple):
+    """How many targets intervals hold, beside how many they should.
+
+    Attributes
+    ----------
+    levels : [level], what central intervals should hold.
+    shares : [level], what they held: `coverage` at each level.
+    band : two arrays [level]; where intervals are right, a share lies between them in 95 of
+        100 samples of rows. Each level has its own 95: that one of nineteen is outside is no
+        surprise.
+    """
+
+    levels: np.ndarray
+    shares: np.ndarray
+    band: tuple[np.ndarray, np.ndarray]
+
+
+def calibration_curve(dist: Dist, y, levels=_LEVELS) -> CalibrationCurve:
+    """Shares of targets in their central intervals; below the diagonal they are too narrow.
+
+    The band is that of a binomial with as many trials as there are rows: outputs of one row
+    are not taken to be independent.
+    """
+    found, y = scored(dist, y)
+    levels = checked_levels(levels)
+    shares = np.array([coverage(found, y, level) for level in levels])
+    tail, n = (1 - _BAND) / 2, len(y)
+    # Quantiles of the binomial: the least counts reached with these probabilities
+    lower, upper = (np.ceil(special.bdtrik(q, n, levels)) / n for q in (tail, 1 - tail))
+    return CalibrationCurve(levels, shares, (lower, upper))

@@ -1,0 +1,303 @@
+"""From a table and the name of its target to a model with error bars, checked on held-out rows.
+
+The steps of ``anchored fit``, without its printing: plan (which rows, which columns, which
+task), fit, score. Rows to test on are set aside before anything is learned from the table.
+"""
+
+import dataclasses
+import itertools
+import time
+import warnings
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn import model_selection
+
+from anchored import metrics
+from anchored._dates import date_orders, parse_date
+from anchored._errors import TableError, unknown_name
+from anchored.encoding import Encoder, target_kind
+from anchored.estimators import AnchoredClassifier, AnchoredRegressor
+from anchored.reporting import headline
+from anchored.scaling import n_cores
+from anchored.tables import Table
+from anchored.tuning import MANY_ROWS, N_STEPS, default_schedule
+
+TASKS = ("regression", "classification")
+LEAST_ROWS = 20
+_TEST_SHARE, _MOST_TEST = 0.2, 10_000
+_OPERATIONS = 2e10  # a second and core that training gets done, measured on common machines
+_COMPILING = 6.0  # seconds
+_GP_ROWS = 2_000  # most training rows for which the exact answer is worth the wait
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is going to be done with a table, known before any training.
+
+    Attributes
+    ----------
+    task, reason : regression or classification, and why.
+    target : name of the target column.
+    encoder : turns the other columns into numbers; made from the training rows alone.
+    x, y, x_test, y_test : the rows to train and to test on.
+    train_rows, test_rows : their numbers in the table.
+    n_dropped : rows left out because their target is missing.
+    notes : what a careful reader should know, in words.
+    """
+
+    task: str
+    reason: str
+    target: str
+    encoder: Encoder
+    x: np.ndarray
+    y: np.ndarray
+    x_test: np.ndarray
+    y_test: np.ndarray
+    train_rows: np.ndarray
+    test_rows: np.ndarray
+    n_dropped: int
+    notes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """A model, its scores on the test rows, and what went wrong on the way."""
+
+    model: Any
+    verdict: str  # whether its error bars hold, in words
+    scores: dict[str, float]
+    gp: metrics.GPComparison | None
+    seconds: float
+    warnings: tuple[str, ...]
+
+
+def make_plan(
+    table: Table,
+    target: str,
+    *,
+    task: str | None = None,
+    group: str | None = None,
+    order: str | None = None,
+    keep: Collection[str] = (),
+    seed: int = 0,
+) -> Plan:
+    """Decide what to do; a `TableError` says what stands in the way.
+
+    ``group`` names a column whose equal values stay on one side of the split, ``order`` one
+    (dates or numbers) whose last rows are the test; neither is then an input.
+    """
+    for role, name in (("--target", target), ("--group", group), ("--time", order)):
+        if name is not None and name not in table.columns:
+            raise TableError(f"{role}: {_no_column(name, table)}")
+    if task is not None and task not in TASKS:
+        raise unknown_name("task", task, TASKS)
+    known = _present(table.columns[target])
+    n_dropped = int((~known).sum())
+    table = table.take(np.flatnonzero(known))
+    if table.n_rows < LEAST_ROWS:
+        raise TableError(
+            f"the table has {table.n_rows} rows with a target; at least {LEAST_ROWS} are needed."
+        )
+    found, reason = target_kind(table.columns[target])
+    if task is not None:
+        found, reason = task, "as asked"
+    y = _targets(table.columns[target], found, target)
+    train, test = _split(table, y, found, group, order, seed)
+    inputs = table.without([name for name in (target, group, order) if name is not None])
+    if not inputs.columns:
+        raise TableError(f"the table has no column besides {target!r} to predict it from.")
+    encoder = Encoder.fit(inputs.take(train), keep)
+    if not encoder.columns:
+        reasons = ", ".join(f"{name} ({why})" for name, why in encoder.left_out)
+        raise TableError(f"no column is left to predict {target!r} from: {reasons}.")
+    x = encoder.transform(inputs)
+    if found == "classification" and len(np.unique(y[train])) < 2:
+        raise TableError(f"{target!r} has one class only among the rows to train on: {y[0]!r}.")
+    rows = np.flatnonzero(known)
+    return Plan(
+        task=found,
+        reason=reason,
+        target=target,
+        encoder=encoder,
+        x=x[train],
+        y=y[train],
+        x_test=x[test],
+        y_test=y[test],
+        train_rows=rows[train],
+        test_rows=rows[test],
+        n_dropped=n_dropped,
+        notes=(*table.notes, *_doubts(x, y, train, test)),
+    )
+
+
+def expected_seconds(plan: Plan, members: int, hidden: Sequence[int] | None) -> float:
+    """About how long the training will take on this machine."""
+    n_rows, n_features = plan.x.shape
+    many = n_rows >= MANY_ROWS
+    widths = list(hidden) if hidden is not None else [50] * (1 + many)
+    sizes = [n_features, *widths, 1]
+    n_weights = sum(a * b for a, b in itertools.pairwise(sizes))
+    n_trained = members + (8 if many else 30 if n_rows < 500 else 20)
+    batch = default_schedule(n_rows, len(widths)).batch_size
+    work = 6.0 * N_STEPS * n_trained * batch * n_weights
+    return _COMPILING + work / (_OPERATIONS * n_cores())
+
+
+def fit(
+    plan: Plan,
+    *,
+    members: int = 10,
+    hidden: Sequence[int] | None = None,
+    method: str = "anchored",
+    max_seconds: float | None = None,
+    coverage: float = 0.9,
+    seed: int = 0,
+    verbose: int = 0,
+) -> Fitted:
+    """Train on the plan's training rows and score on its test rows."""
+    kind: Any = AnchoredRegressor if plan.task == "regression" else AnchoredClassifier
+    options = {} if hidden is None else {"hidden": tuple(hidden)}
+    model = kind(
+        n_members=members,
+        method=method,
+        max_seconds=max_seconds,
+        random_state=seed,
+        verbose=verbose,
+        **options,
+    )
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(plan.x, plan.y)
+    seconds = time.perf_counter() - started
+    told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    model.encoder_ = plan.encoder
+    gap = None
+    if plan.task == "regression" and len(plan.x) <= _GP_ROWS and model.noise_var_ is not None:
+        gap = model.compare_to_gp(plan.x_test)
+    rows = model, plan.x_test, plan.y_test, coverage
+    return Fitted(model, headline(*rows), scores(*rows), gap, seconds, tuple(dict.fromkeys(told)))
+
+
+def rows_with_targets(
+    encoder: Encoder, table: Table, target: str, task: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets of other rows, for a model that is fitted already."""
+    if target not in table.columns:
+        raise TableError(f"the target is missing: {_no_column(target, table)}")
+    table = table.take(np.flatnonzero(_present(table.columns[target])))
+    if not table.n_rows:
+        raise TableError(f"no row has a target {target!r}.")
+    encoder.check(table.columns)
+    return encoder.transform(table), _targets(table.columns[target], task, target)
+
+
+def scores(model, x, y, coverage: float = 0.9) -> dict[str, float]:
+    """Scores of a fitted model on rows it has not seen; docs/metrics.md says what each means."""
+    dist = model.predict_dist(x)
+    if not hasattr(model, "classes_"):
+        return {
+            "rmse": metrics.rmse(dist, y),
+            "r2": float(1 - np.mean((dist.mean - y) ** 2) / max(np.var(y), 1e-300)),
+            "nll": metrics.nll(dist, y),
+            "crps": metrics.crps(dist, y),
+            "coverage": metrics.coverage(dist, y, coverage),
+            "interval_score": metrics.interval_score(dist, y, coverage),
+            "calibration_error": metrics.calibration_error(dist, y),
+        }
+    known = np.isin(y, model.classes_)
+    dist = model.predict_dist(x[known])
+    labels = np.searchsorted(model.classes_, y[known])
+    return {
+        "accuracy": metrics.accuracy(dist, labels) * float(known.mean()),
+        "nll": metrics.nll(dist, labels),
+        "brier": metrics.brier(dist, labels),
+        "ece": metrics.expected_calibration_error(dist, labels),
+        "aurc": metrics.aurc(dist, labels),
+    }
+
+
+def _present(column: np.ndarray) -> np.ndarray:
+    if column.dtype == object:
+        return np.array([cell is not None for cell in column], bool)
+    return ~np.isnan(column)
+
+
+def _targets(column: np.ndarray, task: str, name: str) -> np.ndarray:
+    if task == "regression":
+        if column.dtype == object:
+            bad = next(cell for cell in column if not _is_number(cell))
+            raise TableError(
+                f"the target {name!r} holds {bad!r}, which is not a number. Mend it, or use "
+                "--task classification."
+            )
+        return np.asarray(column, np.float64)
+    if column.dtype == object:
+        return column.astype(str)
+    whole = np.all(column == np.round(column)) and np.all(np.abs(column) < 2**53)
+    return column.astype(np.int64) if whole else column
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.ndarray]:
+    n_rows = table.n_rows
+    n_test = min(max(int(np.ceil(_TEST_SHARE * n_rows)), 2), _MOST_TEST)
+    if order is not None:
+        rank = _sortable(table.columns[order], order)
+        sequence = np.argsort(rank, kind="stable")
+        return np.sort(sequence[:-n_test]), np.sort(sequence[-n_test:])
+    rows = np.arange(n_rows)
+    if group is not None:
+        names = np.array([str(value) for value in table.columns[group]])
+        if len(np.unique(names)) < 2:
+            raise TableError(f"--group: {group!r} has one value only; nothing can be held out.")
+        splitter = model_selection.GroupShuffleSplit(1, test_size=_TEST_SHARE, random_state=seed)
+        train, test = next(splitter.split(rows, groups=names))
+        return train, test
+    stratify = None
+    if task == "classification":
+        _, counts = np.unique(y, return_counts=True)
+        if counts.min() >= 2 and len(counts) <= n_test:
+            stratify = y
+    train, test = model_selection.train_test_split(
+        rows, test_size=n_test, random_state=seed, stratify=stratify
+    )
+    return np.sort(train), np.sort(test)
+
+
+def _sortable(column: np.ndarray, name: str) -> np.ndarray:
+    """Numbers as they are, dates as days."""
+    if not _present(column).all():
+        raise TableError(f"--time: {name!r} has missing cells; fill them or drop those rows.")
+    if column.dtype != object:
+        return column
+    orders = date_orders(column)
+    if not orders:
+        raise TableError(f"--time: {name!r} holds neither numbers nor dates, e.g. {column[0]!r}.")
+    return np.array([parse_date(cell, orders[0]) for cell in column], float)
+
+
+def _doubts(x, y, train, test) -> list[str]:
+    """Test rows that also stand among the training rows make scores too good."""
+    codes = [hash(row.tobytes()) for row in np.ascontiguousarray(x)]
+    seen = {(codes[i], str(y[i])) for i in train}
+    n_double = sum((codes[i], str(y[i])) in seen for i in test)
+    if not n_double:
+        return []
+    return [
+        f"{n_double} of {len(test)} test rows also stand among the training rows, so scores may "
+        "be too good. Remove duplicates, or keep them together with --group."
+    ]
+
+
+def _no_column(name: str, table: Table) -> str:
+    return str(unknown_name("column", name, table.columns)).replace("`column`", "a column")
