@@ -37,7 +37,7 @@ def write(path: str | Path, fields: dict, arrays: dict[str, np.ndarray]) -> None
     from safetensors.numpy import save
 
     text = json.dumps({"format": FORMAT, **fields}, allow_nan=False)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     content = save(arrays, {_TEXT: text, _DIGEST: _digest(text, arrays)})
     if int.from_bytes(content[:_LENGTH_BYTES], "little") > _MAX_HEADER:
         raise ValueError(

@@ -89,8 +89,8 @@ class _Graph:
         import onnx
 
         name = f"c{len(self.constants)}"
-        array = np.ascontiguousarray(np.asarray(value, dtype))
-        self.constants.append(onnx.numpy_helper.from_array(array.reshape(np.shape(value)), name))
+        array = np.asarray(value, dtype, order="C")
+        self.constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
     def cast(self, value: str, dtype) -> str:

@@ -294,9 +294,10 @@ def _packed_held_out(estimator, x, y) -> tuple[np.ndarray, np.ndarray]:
         return x, y.reshape(-1) if estimator._one_target else y.reshape(-1, n_targets)
     classes = estimator.classes_
     number = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    if not np.all(classes[number] == y):
+    known = classes[number] == y
+    if not np.all(known):
         raise ValueError(
-            f"`held_out` has the label {y[classes[number] != y][0]!r}, which was not in training. "
+            f"`held_out` has the label {y[~known].tolist()[0]!r}, which was not in training. "
             "Leave such rows out."
         )
     return x, number.astype(np.int64)
