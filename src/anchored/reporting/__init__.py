@@ -118,7 +118,7 @@ def _chapters(estimator, dist, X, y, coverage: float, feature_names) -> list[Cha
             return _output(estimator.predict_dist(array), i)
 
         case = Case(_output(dist, i), target[:, i], x, columns, predict, rows, float(coverage))
-        chapter = _regression.chapter(case, f"{plain(name, 40)}: ")
+        chapter = _regression.chapter(case, f"Output {plain(name, 40)}: ")
         heading = tag("h3", f"Output {plain(name, 60)}")
         chapters.append(dataclasses.replace(chapter, top=(heading, *chapter.top)))
     return chapters
@@ -140,9 +140,10 @@ def _class_numbers(classes: np.ndarray, y, n_rows: int) -> tuple[np.ndarray, lis
         raise ValueError(f"`y` must have {n_rows} labels, one for each row; got shape {y.shape}.")
     known = np.isin(y, classes)
     if not known.all():
+        strange = y[~known].tolist()[0]
         raise ValueError(
-            f"`y` has labels that the classifier was not trained on, such as {y[~known][0]!r}; "
-            "leave these rows out or train with rows of that class."
+            f"`y` has labels that the classifier was not trained on, such as {strange!r}; leave "
+            "these rows out or train with rows of that class."
         )
     return np.searchsorted(classes, y), [plain(label) for label in classes]
 

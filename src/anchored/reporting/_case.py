@@ -11,6 +11,7 @@ from anchored.reporting import _figures, _page
 from anchored.reporting._importance import Columns, Importance
 from anchored.reporting._markup import Markup, plain
 from anchored.reporting._page import Column, Section
+from anchored.reporting._verdict import FEW_ROWS
 from anchored.reporting._words import column, counted
 
 WORST_ROWS = 10
@@ -55,33 +56,17 @@ def row_names(X, n_rows: int) -> list[str]:
 
 
 def table_columns(estimator, X, n_features: int, feature_names) -> Columns:
-    """Columns by the encoder's table if there is one, else one for each feature."""
+    """The columns that an encoder made features of, or else one column for each feature."""
     encoder = getattr(estimator, "encoder_", None)
-    names = feature_names
-    if names is None and encoder is not None:
-        names = encoder.feature_names
-    if names is None:
-        names = getattr(X, "columns", None)
-    if names is None:
-        names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"column {i}" for i in range(n_features)]
-    names = [str(name) for name in names]
+    if feature_names is None and encoder is not None:
+        return Columns.owning(encoder.feature_columns)
+    unnamed = [f"column {i}" for i in range(n_features)]
+    of_frame = getattr(X, "columns", getattr(estimator, "feature_names_in_", unnamed))
+    names = of_frame if feature_names is None else feature_names
     if len(names) != n_features:
         need = f"{n_features} names, one for each feature"
         raise bad_value("feature_names", f"{len(names)} of them", need)
-    if feature_names is None and encoder is not None:
-        return _grouped(names, [str(column.name) for column in encoder.columns])
-    return Columns.single(names)
-
-
-def _grouped(features: Sequence[str], columns: Sequence[str]) -> Columns:
-    """Each feature under the column whose name it starts with, the longest if several do."""
-    groups: dict[str, list[int]] = {}
-    for i, feature in enumerate(features):
-        owners = [name for name in columns if feature.startswith(name)]
-        groups.setdefault(max(owners, key=len, default=feature), []).append(i)
-    return Columns(tuple(groups), tuple(tuple(found) for found in groups.values()))
+    return Columns.single([str(name) for name in names])
 
 
 def telling_columns(case: Case, found: Importance | None, rows) -> list[Column]:
@@ -99,7 +84,6 @@ def columns_section(
     """Which columns predictions and their spread depend on; nothing if that is not known."""
     if found is None:
         return ()
-    most = plain(found.names[int(np.argmax(found.score.mean(axis=1)))], 60)
     more = len(found.names) - _figures.MOST_BARS
     rest = f" The {more:,} columns that matter least are not shown." if more > 0 else ""
     lead = (
@@ -110,7 +94,7 @@ def columns_section(
         _page.figure(
             "Columns that predictions need",
             _figures.importances(found.names, found.score, f"rise of the {score}{unit}", False),
-            f"“{most}” matters most.",
+            _most_important(found),
             f"How much larger the {score} gets without what the column says.",
         ),
         _page.figure(
@@ -121,3 +105,13 @@ def columns_section(
         ),
     )
     return (Section(f"{prefix}Which columns matter", lead, (pictures,)),)
+
+
+def _most_important(found: Importance) -> str:
+    mean, spread = found.score.mean(axis=1), found.score.std(axis=1)
+    first = int(np.argmax(mean))
+    if found.n_rows < FEW_ROWS:
+        return "Too few rows to tell."
+    if mean[first] <= 2 * spread[first]:
+        return "No column stands out."
+    return f"“{plain(found.names[first], 60)}” matters most."

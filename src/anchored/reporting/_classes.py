@@ -14,7 +14,7 @@ from anchored.reporting._page import Section, key
 from anchored.reporting._words import counted, level, number, percent
 
 _MOST_CLASSES = 12  # of a table of counts; of more the commonest mistakes are listed
-_HALF_WIDTH = 5  # classes up to which it takes half of the page
+_HALF_WIDTH = 3  # classes up to which it takes half of the page
 _N_BINS = 10
 
 
@@ -77,7 +77,7 @@ def _tiles(case: Case, n_classes: int) -> Markup:
 
 
 def _mistakes(case: Case, labels: Sequence[str]) -> tuple[Markup, ...]:
-    table, sure = _confusion(case, labels), _confidences(case)
+    table, sure = _page.titled("Mistakes", _confusion(case, labels)), _confidences(case)
     if len(labels) <= _HALF_WIDTH:
         return (_page.figures(table, sure),)
     return table, _page.figures(sure)
@@ -116,7 +116,8 @@ def _confidences(case: Case) -> Markup:
     p = case.dist.probabilities
     right = p.argmax(axis=1) == case.y
     sure = p.max(axis=1)[~right]
-    finding = f"{counted(len(sure), 'row')} of {len(right):,} are wrong"
+    is_or_are = "is" if len(sure) == 1 else "are"
+    finding = f"{counted(len(sure), 'row')} of {len(right):,} {is_or_are} wrong"
     finding += f", at a mean confidence of {percent(sure.mean())}." if len(sure) else "."
     return _page.figure(
         "How sure it is",
@@ -134,8 +135,8 @@ def _accuracy(case: Case) -> Markup:
         "Accuracy against confidence",
         _figures.accuracy_above(p.max(axis=1), p.argmax(axis=1) == case.y),
         "",
-        "Accuracy among the rows that are at least so sure, with its 95 % range. It should rise "
-        "to the right.",
+        "Accuracy among the rows that are at least so sure, with its range of chance. It should "
+        "rise to the right.",
     )
 
 

@@ -154,16 +154,17 @@ def importances(names: Sequence[str], values: np.ndarray, x_title: str, shares: 
 
 
 def loss_curves(steps: np.ndarray, objective: np.ndarray, kept: Sequence[int]) -> Markup:
-    """How far each member's objective [check, member] was above its lowest, as it trained."""
-    finite = np.where(np.isfinite(objective), objective, np.nan)
-    known = np.flatnonzero(np.isfinite(finite).any(axis=0))
-    above = finite[:, known] - np.nanmin(finite[:, known], axis=0)
-    top = max(float(np.nanmax(above, initial=0.0)), 1e-2)
-    y = _svg.powers(1e-4, top)
-    frame = Frame(_svg.linear(steps, zero=True), y, "steps", "objective above its lowest (nats)")
+    """The objective of each member [check, member] as it trained, without its steep start."""
+    later = objective[len(objective) // 10 + 1 :]
+    frame = Frame(
+        _svg.linear(steps, zero=True),
+        _svg.linear(later if len(later) else objective),
+        "steps",
+        "objective (nats a row)",
+    )
     marks = [
-        frame.line(steps, above[:, i], "one thin" if j in kept else "two thin")
-        for i, j in enumerate(known)
+        frame.line(steps, objective[:, j], "one thin" if j in kept else "two thin")
+        for j in range(objective.shape[1])
     ]
     about = f"Objective of {objective.shape[1]} members over {steps[-1]:,} steps"
     return frame.picture(*marks, about=about)

@@ -23,6 +23,14 @@ class Columns:
     def single(cls, names: Sequence[str]) -> "Columns":
         return cls(tuple(names), tuple((i,) for i in range(len(names))))
 
+    @classmethod
+    def owning(cls, of_feature: Sequence[str]) -> "Columns":
+        """By the column of each feature."""
+        groups: dict[str, list[int]] = {}
+        for i, name in enumerate(of_feature):
+            groups.setdefault(str(name), []).append(i)
+        return cls(tuple(groups), tuple(map(tuple, groups.values())))
+
 
 @dataclasses.dataclass(frozen=True)
 class Importance:

@@ -40,7 +40,7 @@ def fitted(estimator, about: Mapping[str, str]) -> Section:
         found["predictive"] = estimator.predictive
     rows = getattr(estimator, "_train_rows", None)
     if rows is not None:
-        found["training rows"] = f"{len(rows[0]):,} different ones"
+        found["different training rows"] = f"{len(rows[0]):,}"
     found["steps of training"] = f"{int(ensemble.info.steps[-1]):,}"
     found["package"] = f"anchored {anchored.__version__}"
     found |= {str(name): str(value) for name, value in about.items()}
@@ -69,8 +69,8 @@ def members(estimator) -> Section:
         "Objective of each member",
         _figures.loss_curves(info.steps, info.objective, ensemble.member_ids),
         finding,
-        "How far each was above the lowest value it reached, in nats a row. Members that are "
-        "still falling at the right end would gain from more epochs.",
+        "Negative log posterior, in nats a row; the start is cut off. Members that are still "
+        "falling at the right end would gain from more epochs.",
         keys,
     )
     tries = [", second try" if j in ensemble.retrained else "" for j in range(n)]

@@ -58,8 +58,13 @@ def _section(section: Section) -> Markup:
 def verdict(found: Verdict, *more: str) -> Markup:
     """The finding that comes first."""
     sign = tag("span", _SIGNS[found.kind], class_="sign", aria_hidden="true")
-    words = [tag("p", text) for text in (found.advice, *more) if text]
+    words = [tag("p", *_coded(text)) for text in (found.advice, *more) if text]
     return tag("div", tag("strong", sign, found.headline), *words, class_=f"verdict {found.kind}")
+
+
+def _coded(text: str) -> list[str]:
+    """Words between backticks as code."""
+    return [tag("code", part) if i % 2 else part for i, part in enumerate(text.split("`"))]
 
 
 def tiles(values: Sequence[tuple[str, str, str]]) -> Markup:
@@ -79,6 +84,11 @@ def figure(
     legend = [tag("div", *keys)] if keys else []
     found = [tag("b", finding), " "] if finding else []
     return tag("figure", tag("h3", title), picture, tag("figcaption", *legend, *found, reading))
+
+
+def titled(title: str, body: Markup) -> Markup:
+    """Something other than a picture under a title of its own."""
+    return tag("div", tag("h3", title), body)
 
 
 def figures(*found: Markup) -> Markup:

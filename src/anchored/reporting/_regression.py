@@ -83,7 +83,7 @@ def _predicted(case: Case) -> Markup:
         f"{inside.sum():,} of {counted(len(inside), 'row')} lie in their interval.",
         f"{part}Bars are {level(case.coverage)} intervals; those that hold their target cross "
         "the dashed line.",
-        [key("one", "inside"), key("ring", "outside"), key("ideal", "perfect")],
+        [key("one", "inside"), key("two ring", "outside"), key("ideal", "perfect")],
     )
 
 
@@ -119,12 +119,17 @@ def _calibration(case: Case) -> Markup:
     levels, shares, band = scores.calibration_curve(case.dist, case.y, _LEVELS)
     covered = metrics.coverage(case.dist, case.y, case.coverage)
     outside = int(np.sum((shares < band[0]) | (shares > band[1])))
+    finding = (
+        f"{outside} of {len(levels)} levels {'is' if outside == 1 else 'are'} outside the band."
+    )
+    if len(case.y) < _verdict.FEW_ROWS:
+        finding = "Too few rows to tell."
+    elif not outside:
+        finding = "Every level is within chance."
     return _page.figure(
         "Calibration",
         _figures.calibration(levels, shares, band, case.coverage, covered),
-        "Every level is within chance."
-        if not outside
-        else f"{outside} of {len(levels)} levels are outside the band.",
+        finding,
         "Share of targets inside intervals of every level. Below the dashed line intervals are "
         f"too narrow, above it too wide; the large dot is the {level(case.coverage)} level.",
         [key("one", "these rows"), _IDEAL, _CHANCE],
@@ -152,9 +157,10 @@ def _pit(case: Case) -> Markup:
 def _sharpness(case: Case) -> Markup:
     lower, upper = case.dist.interval(case.coverage)
     width, tail = upper - lower, (1 - case.coverage) / 2
-    finding, reference = "", None
+    finding, reference, keys = "", None, [key("one", "these rows")]
     if len(case.y) >= _verdict.FEW_ROWS and np.ptp(case.y) > 0:
         reference = float(np.diff(np.quantile(case.y, [tail, 1 - tail]))[0])
+        keys.append(key("ideal", "the same for all rows, without columns"))
         finding = (
             f"The median interval is {number(np.median(width) / reference, 2)} times as wide as "
             "one that knows no columns."
@@ -165,7 +171,7 @@ def _sharpness(case: Case) -> Markup:
         finding,
         f"Widths of {level(case.coverage)} intervals: the narrower the better, as long as they "
         "are honest.",
-        [key("one", "these rows"), key("ideal", "the same for all rows, without columns")],
+        keys,
     )
 
 

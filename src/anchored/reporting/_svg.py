@@ -26,15 +26,11 @@ class Scale:
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...]
-    log: bool = False
     grid: bool = True
 
     def __call__(self, values) -> np.ndarray:
         """How far along the axis values lie; 0 and 1 are its ends."""
-        values, low, high = np.asarray(values, np.float64), self.low, self.high
-        if self.log:
-            values, low, high = np.log10(np.maximum(values, low)), np.log10(low), np.log10(high)
-        return (values - low) / (high - low)
+        return (np.asarray(values, np.float64) - self.low) / (self.high - self.low)
 
 
 def linear(*values, zero: bool = False, room: float = 0.04) -> Scale:
@@ -70,15 +66,6 @@ def shares(low: float = 0.0, high: float = 1.0) -> Scale:
     fine = any(abs(100 * place - round(100 * place)) > 1e-6 for place in places)
     label = (lambda p: f"{100 * p:.3g} %") if fine else percent
     return Scale(low, high, tuple((p, label(p)) for p in places))
-
-
-def powers(low: float, high: float) -> Scale:
-    """A logarithmic axis with ticks at powers of ten."""
-    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    last = max(last, first + 1)
-    every = max(1, (last - first) // 5)
-    ticks = tuple((10.0**i, _plain_power(i)) for i in range(first, last + 1, every))
-    return Scale(10.0**first, 10.0**last, ticks, log=True)
 
 
 def names(labels: Sequence[str]) -> Scale:
@@ -205,9 +192,13 @@ class Frame:
     def _labels(self) -> Iterable[Markup]:
         wide, high = self._inner
         left, top = self._left, 8.0
+        taken = -math.inf
         for share, (_, label) in zip(self._tick_shares(self.x), self.x.ticks, strict=True):
             x, half = left + share * wide, _text_width(label) / 2
             x = min(x, self.width - half - 1)  # the last one stays on the picture
+            if x - half < taken:
+                continue
+            taken = x + half + 4
             yield _text(label, x, top + high + 15, "tick", "middle")
         for share, (_, label) in zip(self._tick_shares(self.y), self.y.ticks, strict=True):
             yield _text(label, left - 6, top + (1 - share) * high + 3.8, "tick", "end")
@@ -265,7 +256,7 @@ def _tick_label(value: float, step: float, low: float, high: float) -> str:
     if step >= 1e-4 and largest < 1e6:
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
         decimals += abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6  # of 2.5
-        text = f"{value + 0.0:,.{decimals}f}"
+        text = f"{value:z,.{decimals}f}"
     elif abs(value) < step / 2:
         text = "0"
     else:
@@ -274,9 +265,3 @@ def _tick_label(value: float, step: float, low: float, high: float) -> str:
         mantissa, exponent = f"{value:.{digits}e}".split("e")
         text = f"{mantissa}e{int(exponent)}"
     return text.replace("-", "\N{MINUS SIGN}")
-
-
-def _plain_power(exponent: int) -> str:
-    if -4 <= exponent <= 4:
-        return f"{10.0**exponent:,.{max(0, -exponent)}f}"
-    return f"1e{exponent}".replace("-", "\N{MINUS SIGN}")

@@ -19,14 +19,17 @@ _NARROW = (
     '"auto", keep groups together when splitting, and train on rows like those to come.'
 )
 _TOO_WIDE = (
-    "The intervals are safe but say less than they could. A larger `noise_var` than the data "
-    "have, few training rows, or held-out rows that are easier than the training rows do this."
+    "The intervals are safe but say less than they could. Likely reasons: `noise_var` was set too "
+    "large; these rows are easier than those of the training; or they were among them."
 )
 _TOO_SURE = (
     "Look at the worst rows for wrong labels, train on more rows or with more members, and until "
     "then read its probabilities as less certain than they look."
 )
-_NOT_SURE = "It knows more than it says; its choices are sound, its probabilities cautious."
+_NOT_SURE = (
+    "Its probabilities are more cautious than they need be, or these rows were among those that it "
+    "was trained on."
+)
 
 
 @dataclasses.dataclass(frozen=True)

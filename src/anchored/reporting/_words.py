@@ -31,6 +31,8 @@ def percent(share: SupportsFloat) -> str:
         return "none"
     whole = value == 0 or (abs(value) >= 1 and not 99 < value < 100)
     text = f"{value:.0f}" if whole else f"{value:.1f}"
+    if 0 < abs(value) < 0.05:
+        text = "under 0.1"
     return f"{text}{_SPACE}%".replace("-", "\N{MINUS SIGN}")
 
 
@@ -43,7 +45,7 @@ def column(values: ArrayLike, digits: int = 4) -> list[str]:
     decimals = max(0, digits - 1 - math.floor(math.log10(largest or 1.0)))
     if np.array_equal(array, np.round(array)):
         decimals = 0
-    return [f"{v + 0.0:,.{decimals}f}".replace("-", "\N{MINUS SIGN}") for v in array]
+    return [f"{v:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}") for v in array]
 
 
 def level(share: SupportsFloat) -> str:
