@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from anchored import _csv_rows
@@ -277,6 +278,7 @@ JUNK = bytes(np.random.default_rng(3).integers(0, 256, 5_000, dtype=np.uint8))
         (b"a,b\n", "there is a header but there are no rows"),
         (b"a,b\n\n\n", "there is a header but there are no rows"),
         (b"a,b, a\n1,2,3\n", "columns 1 and 3 are both named 'a'; rename one"),
+        (b"a," * 60_000 + b"\n1\n", "there are 60001 columns, more than 50000"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cell but the header has 2"),
         (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3 cells but the header has 2"),
         (b'a,b\n1,"x\ny"\n3,4,5\n', "line 4 has 3 cells but the header has 2"),
@@ -343,10 +345,48 @@ def test_files_that_are_not_there(tmp_path):
 
 def test_stray_quotes_do_not_join_rows(monkeypatch):
     monkeypatch.setattr(_csv_rows, "_CHUNK", 50)
-    rows = b"".join(b'%d,5" pipe\n' % row for row in range(100))
+    rows = b"".join(b'%d,5" pipe\n' % row for row in range(99))
     table = table_of(b"a,b\n" + rows)
-    assert table.n_rows == 100
+    assert table.n_rows == 99
     assert set(table.columns["b"]) == {'5" pipe'}
+
+
+def test_single_carriage_returns_end_rows_of_any_file(monkeypatch):
+    monkeypatch.setattr(_csv_rows, "_CHUNK", 50)
+    monkeypatch.setattr(_csv_rows, "_LONGEST_ROW", 100)
+    table = table_of(b"a,b\r" + b"1,2\r" * 500)
+    assert table.columns["b"].sum() == 1_000
+
+
+def test_the_separator_splits_the_rows_as_it_splits_the_header():
+    table = table_of(b"a;price, net, in EUR;c\n1;2;3\n4;5;6\n")
+    assert list(table.columns) == ["a", "price, net, in EUR", "c"]
+    table = table_of(b"a,b\n1;2;3,4\n5;6;7,8\n")
+    np.testing.assert_array_equal(table.columns["b"], [4, 8])
+
+
+@pytest.mark.slow
+def test_speed_and_memory_of_blocks(rng, tmp_path):
+    """400,000 rows of ten columns a second of one core, in a few blocks of memory."""
+    n_rows = 1_000_000
+    columns = {f"x{place}": rng.normal(size=n_rows) for place in range(10)}
+    arrow_csv.write_csv(pa.table(columns), tmp_path / "big.csv")
+    code = (
+        "import sys, time; from anchored.tables import read_blocks\n"
+        "def memory(): return int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])\n"
+        "for part in read_blocks(sys.argv[2]): pass\n"
+        "before, start = memory(), time.process_time()\n"
+        "n_rows = sum(part.n_rows for part in read_blocks(sys.argv[1]))\n"
+        "print(n_rows / (time.process_time() - start), (memory() - before) / 1e3)"
+    )
+    (tmp_path / "small.csv").write_bytes(PLAIN)
+    files = [str(tmp_path / "big.csv"), str(tmp_path / "small.csv")]
+    run = subprocess.run(
+        [sys.executable, "-c", code, *files], capture_output=True, check=True, timeout=120
+    )
+    rate, megabytes = map(float, run.stdout.split())
+    assert rate > 400_000
+    assert megabytes < 200  # the file has 196, and the whole table would take twice that
 
 
 def test_importing_loads_no_pyarrow():

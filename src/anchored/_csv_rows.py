@@ -17,6 +17,7 @@ from anchored._errors import TableError, shown
 
 _CHUNK = 1 << 20  # bytes read at once
 _LONGEST_ROW = 16 << 20  # bytes
+_MOST_COLUMNS = 50_000
 _SAMPLE = 64 << 10  # bytes that the separator is told from
 _SEPARATORS = ",;\t"
 _LEAST_BYTE = 9  # a tabulator; bytes below it are in no text
@@ -203,7 +204,11 @@ def _without_header(block: Block, separator: str) -> tuple[tuple[str, ...], Bloc
 
 
 def check_names(names: tuple[str, ...]) -> None:
-    """Refuse two columns of one name."""
+    """Refuse two columns of one name, and so many that rows and columns seem to be swapped."""
+    if len(names) > _MOST_COLUMNS:
+        raise TableError(
+            f"there are {len(names)} columns, more than {_MOST_COLUMNS}: rows must be lines."
+        )
     places: dict[str, int] = {}
     for place, name in enumerate(names, 1):
         before = places.setdefault(name, place)

@@ -232,7 +232,8 @@ def _fit_column(name: str, cells: np.ndarray, forced: bool) -> Column:
         return Boolean(name, truth, n_true / sum(counts.values()), has_missing)
     orders = date_orders(counts)
     if len(orders) in (1, len(ORDERS)):
-        days = np.array([parse_date(cell, orders[0]) for cell in cells[~missing]], float)
+        different = np.array([parse_date(cell, orders[0]) for cell in counts], float)
+        days = np.repeat(different, list(counts.values()))
         cycles = tuple(cycle for cycle in CYCLES if _varies(days, cycle))
         return Date(name, orders[0], _median(days), cycles, has_missing)
     levels = _most_frequent(counts) if forced else _frequent(counts, len(cells))

@@ -65,7 +65,7 @@ class Table:
 
 def read_table(source: str | Path | BinaryIO) -> Table:
     """The whole table of a CSV or Parquet file; "-" is standard input."""
-    [table] = _read(source, None, (), None)
+    [table] = _read(source, None, frozenset(), None)
     return table
 
 
@@ -85,7 +85,7 @@ def read_blocks(
     """
     if not isinstance(block_rows, int) or block_rows < 1:
         raise bad_value("block_rows", block_rows, "a positive whole number")
-    return _read(source, names, text, block_rows)
+    return _read(source, None if names is None else frozenset(names), frozenset(text), block_rows)
 
 
 def _read(source, names, text, block_rows) -> Iterator[Table]:
@@ -93,7 +93,7 @@ def _read(source, names, text, block_rows) -> Iterator[Table]:
     title = _title(source)
     try:
         with _opened(source) as stream:
-            yield from _tables(stream, names, frozenset(text), block_rows)
+            yield from _tables(stream, names, text, block_rows)
     except TableError as error:
         raise TableError(f"{title}: {error}") from None
     except (OSError, EOFError, zlib.error, ValueError, pa.ArrowException) as error:
@@ -114,14 +114,14 @@ def _tables(stream: BinaryIO, names, text, block_rows) -> Iterator[Table]:
         raise TableError("this is a gzipped Parquet file; unpack it first.")
     else:
         all_names, kept, comma, parts = _parquet_parts(head, stream, names, notes)
-    others = tuple(name for name in all_names if name not in kept)
+    used = set(kept)
+    others = tuple(name for name in all_names if name not in used)
     n_before = 0
     for part in _of_rows(parts, block_rows):
         columns = {}
-        for name in kept:
-            cells = _cells(part.column(name), name in text, comma)
-            _check_finite(name, cells, n_before)
-            columns[name] = cells
+        for name, column in zip(kept, part.columns, strict=False):  # one even if none is kept
+            columns[name] = _cells(column, name in text, comma)
+            _check_finite(name, columns[name], n_before)
         numbers = np.arange(n_before + 1, n_before + part.num_rows + 1)
         yield Table(columns, part.num_rows, tuple(notes), others, numbers)
         notes.clear()
@@ -170,11 +170,8 @@ def _csv_parts(stream: BinaryIO, names, notes: list[str]):
 def _parquet_parts(head: bytes, stream: BinaryIO, names, notes: list[str]):
     """Arrow tables of numbers and text, one for each batch of rows."""
     pa = _pyarrow()
-    if stream.seekable():
-        stream.seek(-len(head), io.SEEK_CUR)
-    else:
-        stream = io.BytesIO(head + stream.read())
-    file = pa.parquet.ParquetFile(stream)
+    whole = stream if stream.seekable() else io.BytesIO(head + stream.read())
+    file = pa.parquet.ParquetFile(whole)
     schema = file.schema_arrow
     check_names(tuple(schema.names))
     kept = []
@@ -189,7 +186,8 @@ def _parquet_parts(head: bytes, stream: BinaryIO, names, notes: list[str]):
     def parts():
         for batch in file.iter_batches(columns=kept or schema.names[:1]):
             part = pa.Table.from_batches([batch])
-            columns = [_plain(part.column(name)) for name in kept]
+            by_name = dict(zip(part.column_names, part.columns, strict=True))
+            columns = [_plain(by_name[name]) for name in kept]
             yield pa.table(columns, names=kept) if kept else part
 
     return schema.names, kept, False, parts()
