@@ -479,9 +479,9 @@ def contrast(a, b):
 def test_the_file_is_written_whole_and_is_small(regressor, tmp_path):
     X, y = hostile_table(500, seed=2)
     anchored.report(regressor, X[:50], y[:50])  # compile
-    start = time.perf_counter()
+    start = time.process_time()
     page = anchored.report(regressor, X, y, path=tmp_path / "report.html")
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3  # of one core
     assert (tmp_path / "report.html").read_bytes() == page.encode()
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert len(page.encode()) < 600_000
