@@ -45,7 +45,7 @@ def test_each_output_has_its_own_factor(rng):
     parts = [conformal(rng.exponential(scale, 50)) for scale in (1.0, 4.0)]
     both = Conformal.stacked(parts).factor(0.8, half_width)
     np.testing.assert_array_equal(both, [p.factor(0.8, half_width) for p in parts])
-    assert Conformal.stacked(parts).one_target().factor(0.8, half_width) == both[0]
+    assert Conformal.stacked(parts).output(0).factor(0.8, half_width) == both[0]
 
 
 @pytest.mark.parametrize("overstated", [0.4, 1.0, 2.5])

@@ -247,5 +247,5 @@ def test_tails_by_output(rng, noise_dof):
         rescaled.log_density(scale * y + shift), both.log_density(y) - np.log(scale).sum()
     )
     first = Predictive.from_members(members[..., :1], var[..., :1], "student-t")
-    first = dataclasses.replace(first, noise_dof=np.array(noise_dof)[..., :1]).one_target()
+    first = dataclasses.replace(first, noise_dof=np.array(noise_dof)[..., :1]).output(0)
     np.testing.assert_allclose(first.interval(0.9), alone[0].interval(0.9))

@@ -47,9 +47,9 @@ class Conformal:
         first = np.take_along_axis(found, np.argmax(enough, axis=0)[None], axis=0)[0]
         return np.where(enough.any(axis=0), first, last)
 
-    def one_target(self) -> "Conformal":
-        """The same with the output axis taken away."""
-        return Conformal(self.distance[..., 0], self.dof[..., 0], self.weight)
+    def output(self, index: int) -> "Conformal":
+        """Of one of several outputs."""
+        return Conformal(self.distance[..., index], self.dof[..., index], self.weight)
 
     @classmethod
     def stacked(cls, parts: "list[Conformal]") -> "Conformal":

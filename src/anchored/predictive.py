@@ -12,6 +12,7 @@ probabilities are one-hot targets, so the same three lines hold.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -74,17 +75,17 @@ class Predictive:
             members=members,
         )
 
-    def one_target(self) -> "Predictive":
-        """The same with the output axis [batch, 1] taken away."""
-        parts = {
-            name: None if array is None else array[..., 0]
+    def output(self, index: int) -> "Predictive":
+        """One of the outputs of a predictive [batch, out], as a predictive [batch]."""
+        parts: dict[str, Any] = {
+            name: None if array is None else array[..., index]
             for name in ("mean", "epistemic_var", "aleatoric_var", "members")
             for array in [getattr(self, name)]
         }
         if np.ndim(self.noise_dof):
-            parts["noise_dof"] = np.asarray(self.noise_dof)[..., 0]
+            parts["noise_dof"] = np.asarray(self.noise_dof)[..., index]
         if self.conformal is not None:
-            parts["conformal"] = self.conformal.one_target()
+            parts["conformal"] = self.conformal.output(index)
         return dataclasses.replace(self, **parts)
 
     @property

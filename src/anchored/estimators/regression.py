@@ -273,7 +273,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                 conformal=Conformal.stacked([noise.conformal for noise in self._noise]),
             )
         dist = dist.rescaled(scaler.scale, scaler.mean)
-        return dist.one_target() if self._one_target else dist
+        return dist.output(0) if self._one_target else dist
 
     def compare_to_gp(self, X) -> GPComparison:
         """How far the ensemble is from its own exact limit, the infinitely wide network.

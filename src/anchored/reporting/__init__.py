@@ -15,7 +15,6 @@ from anchored._errors import bad_value
 from anchored._files import write_whole
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.metrics import GPComparison
-from anchored.predictive import Predictive
 from anchored.reporting import _classes, _making, _page, _regression
 from anchored.reporting._case import Case, Chapter, row_names, table_columns
 from anchored.reporting._headline import headline as headline
@@ -115,9 +114,9 @@ def _chapters(estimator, dist, X, y, coverage: float, feature_names) -> list[Cha
     for i, name in enumerate(names):
 
         def predict(array, i=i):
-            return _output(estimator.predict_dist(array), i)
+            return estimator.predict_dist(array).output(i)
 
-        case = Case(_output(dist, i), target[:, i], x, columns, predict, rows, float(coverage))
+        case = Case(dist.output(i), target[:, i], x, columns, predict, rows, float(coverage))
         chapter = _regression.chapter(case, f"Output {plain(name, 40)}: ")
         heading = tag("h3", f"Output {plain(name, 60)}")
         chapters.append(dataclasses.replace(chapter, top=(heading, *chapter.top)))
@@ -146,22 +145,6 @@ def _class_numbers(classes: np.ndarray, y, n_rows: int) -> tuple[np.ndarray, lis
             "these rows out or train with rows of that class."
         )
     return np.searchsorted(classes, y), [plain(label) for label in classes]
-
-
-def _output(dist: Predictive, i: int) -> Predictive:
-    """One of several outputs."""
-    parts = {}
-    for name in ("mean", "epistemic_var", "aleatoric_var", "members"):
-        array = getattr(dist, name)
-        parts[name] = None if array is None else array[..., i]
-    if np.ndim(dist.noise_dof):
-        parts["noise_dof"] = np.asarray(dist.noise_dof)[..., i]
-    if dist.conformal is not None:
-        own = dist.conformal
-        parts["conformal"] = dataclasses.replace(
-            own, distance=own.distance[..., i], dof=own.dof[..., i]
-        )
-    return dataclasses.replace(dist, **parts)
 
 
 def _target(y) -> str:

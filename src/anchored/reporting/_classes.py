@@ -6,7 +6,6 @@ import numpy as np
 
 from anchored import metrics
 from anchored.reporting import _figures, _page, _verdict
-from anchored.reporting import _scores as scores
 from anchored.reporting._case import WORST_ROWS, Case, Chapter, columns_section, telling_columns
 from anchored.reporting._importance import Importance, importance
 from anchored.reporting._markup import Markup
@@ -45,7 +44,7 @@ def chapter(case: Case, labels: Sequence[str]) -> Chapter:
 
 def _abstaining(case: Case) -> str:
     """What is won by leaving the least certain rows to somebody else."""
-    share, risk = scores.risk_coverage(case.dist, case.y)
+    share, risk = metrics.risk_coverage(case.dist, case.y)
     at = min(int(np.ceil(case.coverage * len(share))), len(share)) - 1
     if len(share) < _verdict.FEW_ROWS:
         return ""
@@ -62,13 +61,17 @@ def _tiles(case: Case, n_classes: int) -> Markup:
     share = dist.mutual_information.sum() / max(dist.entropy.sum(), np.finfo(float).tiny)
     return _page.tiles(
         [
-            ("accuracy", percent(scores.accuracy(dist, y)), f"commonest {percent(commonest)}"),
+            ("accuracy", percent(metrics.accuracy(dist, y)), f"commonest {percent(commonest)}"),
             ("mean confidence", percent(p.max(axis=1).mean()), "should be the accuracy"),
             ("log loss", number(metrics.nll(dist, y)), f"guessing {number(np.log(n_classes))}"),
-            ("Brier score", number(scores.brier(dist, y)), f"guessing {number(1 - 1 / n_classes)}"),
+            (
+                "Brier score",
+                number(metrics.brier(dist, y)),
+                f"guessing {number(1 - 1 / n_classes)}",
+            ),
             (
                 "calibration error",
-                number(scores.expected_calibration_error(dist, y), 2),
+                number(metrics.expected_calibration_error(dist, y), 2),
                 "ECE, 0 is perfect",
             ),
             ("epistemic", percent(share), "of the entropy"),
@@ -84,7 +87,7 @@ def _mistakes(case: Case, labels: Sequence[str]) -> tuple[Markup, ...]:
 
 
 def _confusion(case: Case, labels: Sequence[str]) -> Markup:
-    counts = scores.confusion(case.dist, case.y)
+    counts = metrics.confusion(case.dist, case.y)
     wrong = counts - np.diag(np.diag(counts))
     if len(labels) <= _MOST_CLASSES:
         caption = "Rows by observed and predicted class; shades are shares of the observed class."
@@ -101,7 +104,7 @@ def _confusion(case: Case, labels: Sequence[str]) -> Markup:
 
 
 def _reliability(case: Case) -> Markup:
-    confidence, right, count = scores.reliability(case.dist, case.y, _N_BINS)
+    confidence, right, count = metrics.reliability(case.dist, case.y, _N_BINS)
     return _page.figure(
         "Reliability",
         _figures.reliability(confidence, right, count, case.dist.probabilities.shape[1]),
@@ -141,7 +144,7 @@ def _accuracy(case: Case) -> Markup:
 
 
 def _risk(case: Case) -> Markup:
-    share, risk = scores.risk_coverage(case.dist, case.y)
+    share, risk = metrics.risk_coverage(case.dist, case.y)
     return _page.figure(
         "Leaving uncertain rows out",
         _figures.risk_coverage(share, risk),

@@ -4,7 +4,6 @@ import numpy as np
 
 from anchored import metrics
 from anchored.reporting import _figures, _page, _verdict
-from anchored.reporting import _scores as scores
 from anchored.reporting._case import WORST_ROWS, Case, Chapter, columns_section, telling_columns
 from anchored.reporting._importance import Importance, importance
 from anchored.reporting._markup import Markup
@@ -59,7 +58,7 @@ def _tiles(case: Case) -> Markup:
             ("RMSE", number(metrics.rmse(dist, y)), f"deviation of targets {number(np.std(y))}"),
             ("CRPS", number(metrics.crps(dist, y)), "lower is better"),
             ("NLL", number(metrics.nll(dist, y)), "nats a row, lower is better"),
-            ("interval score", number(scores.interval_score(dist, y, nominal)), "lower is better"),
+            ("interval score", number(metrics.interval_score(dist, y, nominal)), "lower is better"),
             ("mean width", number(np.mean(upper - lower)), f"of {level(nominal)} intervals"),
             (
                 "calibration error",
@@ -116,7 +115,7 @@ def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _calibration(case: Case) -> Markup:
-    levels, shares, band = scores.calibration_curve(case.dist, case.y, _LEVELS)
+    levels, shares, band = metrics.calibration_curve(case.dist, case.y, _LEVELS)
     covered = metrics.coverage(case.dist, case.y, case.coverage)
     outside = int(np.sum((shares < band[0]) | (shares > band[1])))
     finding = (
@@ -137,7 +136,7 @@ def _calibration(case: Case) -> Markup:
 
 
 def _pit(case: Case) -> Markup:
-    values = scores.pit(case.dist, case.y)
+    values = metrics.pit(case.dist, case.y)
     lean = (values.mean() - 0.5) * np.sqrt(12 * len(values))  # standard normal if all is well
     finding = "Predictions are neither too high nor too low on the whole."
     if len(values) < _verdict.FEW_ROWS:

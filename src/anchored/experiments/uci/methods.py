@@ -61,7 +61,7 @@ def _infer(method: Inference, task: Task, settings: Settings) -> Predictive:
     prior = Prior.for_network(network, data.x[:1], settings.first_var)
     x_test = inputs.forward(task.x_test)
     problem = Problem(network, prior, Gaussian(settings.noise_var), data, x_test)
-    return method(task.key, problem).rescaled(target.scale, target.mean).one_target()
+    return method(task.key, problem).rescaled(target.scale, target.mean).output(0)
 
 
 def _ensemble(method: str, n_members: int) -> Callable[[Task, Settings], Predictive]:
