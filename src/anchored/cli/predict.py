@@ -55,10 +55,11 @@ def _predict(model, table: str, coverage: float | None, writer) -> dict:
     from anchored.tables import read_blocks
 
     n_rows, n_novel, notes, columns = 0, 0, [], []
-    for block in read_blocks(table, model.encoder.names):
-        model.encoder.check([*block.columns, *block.others])
+    encoder = model.encoder
+    for block in read_blocks(table, encoder.names, text=encoder.text_names):
+        notes += block.notes
         if not n_rows:
-            notes = list(block.notes)
+            encoder.check([*block.columns, *block.others])
             if block.others:
                 notes.append(f"columns ignored: {', '.join(block.others)}.")
         result = model.predict_table(block, coverage)

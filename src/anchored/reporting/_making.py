@@ -34,6 +34,7 @@ def fitted(estimator, about: Mapping[str, str]) -> Section:
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
         found["classes"] = f"{len(classes)}"
+        found["temperature"] = number(estimator.temperature_)
     noise = getattr(estimator, "noise_var_", None)
     if noise is not None:
         found["noise (deviation)"] = ", ".join(number(np.sqrt(v)) for v in np.ravel(noise))
