@@ -134,6 +134,7 @@ def _first_output(estimator) -> dict:
         "prior_": Prior(first(prior.mean), first(prior.scale)),
         "y_standardiser_": type(scaler)(scaler.mean[:1], scaler.scale[:1]),
         "noise_var_": estimator.noise_var_[:1],
+        "novelty_scale_": estimator.novelty_scale_[:1],
         "_training_noise_var": estimator._training_noise_var[:1],
         "_noise": estimator._noise[:1],
         "_one_target": True,
