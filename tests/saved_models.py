@@ -1,10 +1,8 @@
-"""Quickly fitted estimators of every kind that a file must hold, and a stand-in encoder."""
+"""Quickly fitted estimators of every kind that a file must hold, and a table."""
 
 import copy
 import dataclasses
 import functools
-import sys
-import types
 import warnings
 
 import jax
@@ -22,7 +20,9 @@ from anchored import (
     fit_ensemble,
     networks,
 )
+from anchored.encoding import Encoder
 from anchored.noise import Residual, Shape
+from anchored.tables import Table
 
 QUICK = {"hidden": (6,), "n_members": 3, "epochs": 20, "prior": 4.0, "random_state": 0}
 MEAN, SCALE = np.array([5.0, -300.0, 0.01]), np.array([1.0, 40.0, 0.003])
@@ -134,6 +134,7 @@ def _first_output(estimator) -> dict:
         "prior_": Prior(first(prior.mean), first(prior.scale)),
         "y_standardiser_": type(scaler)(scaler.mean[:1], scaler.scale[:1]),
         "noise_var_": estimator.noise_var_[:1],
+        "novelty_scale_": estimator.novelty_scale_[:1],
         "_training_noise_var": estimator._training_noise_var[:1],
         "_noise": estimator._noise[:1],
         "_one_target": True,
@@ -159,36 +160,12 @@ def shape(z: np.ndarray) -> Shape:
     return Shape(ensemble, -1.5, 0.8)
 
 
-@dataclasses.dataclass(frozen=True)
-class FakeEncoder:
-    """Columns a, b and c as they are."""
-
-    names: tuple[str, ...] = ("a", "b", "c")
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        return self.names
-
-    def check(self, names) -> tuple[str, ...]:
-        missing = set(self.names) - set(names)
-        if missing:
-            raise ValueError(f"missing columns {sorted(missing)}")
-        return tuple(set(names) - set(self.names))
-
-    def transform(self, table) -> np.ndarray:
-        return np.stack([table.columns[name] for name in self.names], axis=1)
-
-    def to_json(self) -> dict:
-        return {"names": list(self.names)}
-
-    @classmethod
-    def from_json(cls, found: dict) -> "FakeEncoder":
-        if set(found) != {"names"}:
-            raise ValueError("an encoder needs `names`")
-        return cls(tuple(found["names"]))
+def table(rows: np.ndarray, names: str = "abc") -> Table:
+    """Inputs as columns of one letter each, in the order of ``names``."""
+    columns = {name: rows[:, "abc".index(name)] for name in names}
+    return Table(columns, len(rows))
 
 
-def use_fake_encoder(monkeypatch) -> None:
-    module = types.ModuleType("anchored.encoding")
-    module.Encoder = FakeEncoder  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "anchored.encoding", module)
+@functools.cache
+def encoder() -> Encoder:
+    return Encoder.fit(table(inputs(60)))

@@ -32,8 +32,16 @@ from anchored._errors import ModelFileError
 from anchored.data import Standardiser
 from anchored.ensembles import model_shapes
 from anchored.tuning import Settings
-from tests import saved_models
-from tests.saved_models import LABELS, REGRESSORS, changed, classifier, inputs, regressor, untrained
+from tests.saved_models import (
+    LABELS,
+    REGRESSORS,
+    changed,
+    classifier,
+    encoder,
+    inputs,
+    regressor,
+    untrained,
+)
 
 ROWS = inputs(50, seed=9)
 
@@ -80,19 +88,18 @@ def test_classifier_comes_back(name, tmp_path):
     np.testing.assert_array_equal(after.predict(ROWS), before.predict(ROWS))
 
 
-def test_what_is_kept_beside(tmp_path, monkeypatch):
-    saved_models.use_fake_encoder(monkeypatch)
+def test_what_is_kept_beside(tmp_path):
     provenance = {"coverage": 0.8, "table": "houses.csv", "rows": [1, 2], "note": None}
     y = np.arange(50.0)
     after = round_trip(
         regressor("given noise"),
         tmp_path,
-        encoder=saved_models.FakeEncoder(),
+        encoder=encoder(),
         provenance=provenance,
         held_out=(ROWS, y),
     )
     assert after.provenance_ == provenance
-    assert after.encoder_ == saved_models.FakeEncoder()
+    assert after.encoder_ == encoder()
     np.testing.assert_array_equal(after.held_out_[0], ROWS)
     np.testing.assert_array_equal(after.held_out_[1], y)
     two = round_trip(regressor("two outputs"), tmp_path, held_out=(ROWS, np.stack([y, y], 1)))
@@ -106,13 +113,16 @@ def test_what_is_kept_beside(tmp_path, monkeypatch):
         round_trip(classifier("text"), tmp_path, held_out=(ROWS[:, :2], labels))
 
 
-def test_later_attributes_come_back(tmp_path):
+def test_calibration_comes_back(tmp_path):
     before = changed(regressor("two outputs"), novelty_scale_=np.array([0.1, 2.0]))
-    np.testing.assert_array_equal(round_trip(before, tmp_path).novelty_scale_, [0.1, 2.0])
-    before = changed(classifier("text"), novelty_scale_=0.25, temperature_=np.float64(1.5))
     after = round_trip(before, tmp_path)
-    assert (after.novelty_scale_, after.temperature_) == (0.25, 1.5)
-    assert not hasattr(round_trip(classifier("text"), tmp_path), "temperature_")
+    np.testing.assert_array_equal(after.novelty_scale_, [0.1, 2.0])
+    np.testing.assert_array_equal(after.novelty(ROWS), before.novelty(ROWS))
+    before = changed(classifier("text"), temperature_=np.float64(1.5))
+    after = round_trip(before, tmp_path)
+    assert after.temperature_ == 1.5
+    np.testing.assert_array_equal(after.novelty_scale_, before.novelty_scale_)
+    np.testing.assert_array_equal(after.novelty(ROWS), before.novelty(ROWS))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -237,7 +247,7 @@ def sound(tmp_path_factory):
     """Bytes of a small file with everything in it."""
     path = tmp_path_factory.mktemp("sound") / "model.safetensors"
     held_out = (ROWS[:5], np.arange(5.0))
-    regressor("shape of the noise").save(path, held_out=held_out)
+    regressor("shape of the noise").save(path, held_out=held_out, encoder=encoder())
     return path.read_bytes()
 
 
