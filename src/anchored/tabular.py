@@ -5,6 +5,7 @@ task), fit, score. Rows to test on are set aside before anything is learned from
 """
 
 import dataclasses
+import difflib
 import itertools
 import time
 import warnings
@@ -16,7 +17,7 @@ from sklearn import model_selection
 
 from anchored import metrics
 from anchored._dates import date_orders, parse_date
-from anchored._errors import TableError, unknown_name
+from anchored._errors import TableError, shown, unknown_name
 from anchored.encoding import Encoder, target_kind
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.reporting import headline
@@ -29,6 +30,7 @@ LEAST_ROWS = 20
 _TEST_SHARE, _MOST_TEST = 0.2, 10_000
 _OPERATIONS = 2e10  # a second and core that training gets done, measured on common machines
 _COMPILING = 6.0  # seconds
+_MOST_NAMED = 20  # columns in a message
 _GP_ROWS = 2_000  # most training rows for which the exact answer is worth the wait
 
 
@@ -107,14 +109,22 @@ def make_plan(
     train, test = _split(table, y, found, group, order, seed)
     inputs = table.without([name for name in (target, group, order) if name is not None])
     if not inputs.columns:
-        raise TableError(f"the table has no column besides {target!r} to predict it from.")
+        raise TableError(f"the table has no column besides {shown(target)} to predict it from.")
     encoder = Encoder.fit(inputs.take(train), keep)
     if not encoder.columns:
         reasons = ", ".join(f"{name} ({why})" for name, why in encoder.left_out)
-        raise TableError(f"no column is left to predict {target!r} from: {reasons}.")
+        raise TableError(f"no column is left to predict {shown(target)} from: {reasons}.")
     x = encoder.transform(inputs)
     if found == "classification" and len(np.unique(y[train])) < 2:
-        raise TableError(f"{target!r} has one class only among the rows to train on: {y[0]!r}.")
+        raise TableError(
+            f"{shown(target)} has one class only among the rows to train on: {shown(y[0])}."
+        )
+    notes = [*table.notes, *_doubts(x, y, train, test)]
+    if found == "classification":
+        new = ~np.isin(y[test], y[train])
+        if new.any():
+            notes.append(f"{new.sum()} test rows have a class of their own and are left out.")
+        test = test[~new]
     rows = np.flatnonzero(known)
     return Plan(
         task=found,
@@ -128,7 +138,7 @@ def make_plan(
         train_rows=rows[train],
         test_rows=rows[test],
         n_dropped=n_dropped,
-        notes=(*table.notes, *_doubts(x, y, train, test)),
+        notes=tuple(notes),
     )
 
 
@@ -189,8 +199,7 @@ def rows_with_targets(
         raise TableError(f"the target is missing: {_no_column(target, table)}")
     table = table.take(np.flatnonzero(_present(table.columns[target])))
     if not table.n_rows:
-        raise TableError(f"no row has a target {target!r}.")
-    encoder.check(table.columns)
+        raise TableError(f"no row has a target {shown(target)}.")
     return encoder.transform(table), _targets(table.columns[target], task, target)
 
 
@@ -207,11 +216,9 @@ def scores(model, x, y, coverage: float = 0.9) -> dict[str, float]:
             "interval_score": metrics.interval_score(dist, y, coverage),
             "calibration_error": metrics.calibration_error(dist, y),
         }
-    known = np.isin(y, model.classes_)
-    dist = model.predict_dist(x[known])
-    labels = np.searchsorted(model.classes_, y[known])
+    labels = np.searchsorted(model.classes_, y)
     return {
-        "accuracy": metrics.accuracy(dist, labels) * float(known.mean()),
+        "accuracy": metrics.accuracy(dist, labels),
         "nll": metrics.nll(dist, labels),
         "brier": metrics.brier(dist, labels),
         "ece": metrics.expected_calibration_error(dist, labels),
@@ -230,8 +237,8 @@ def _targets(column: np.ndarray, task: str, name: str) -> np.ndarray:
         if column.dtype == object:
             bad = next(cell for cell in column if not _is_number(cell))
             raise TableError(
-                f"the target {name!r} holds {bad!r}, which is not a number. Mend it, or use "
-                "--task classification."
+                f"the target {shown(name)} holds {shown(bad)}, which is not a number. Mend it, "
+                "or use --task classification."
             )
         return np.asarray(column, np.float64)
     if column.dtype == object:
@@ -259,7 +266,9 @@ def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.nd
     if group is not None:
         names = np.array([str(value) for value in table.columns[group]])
         if len(np.unique(names)) < 2:
-            raise TableError(f"--group: {group!r} has one value only; nothing can be held out.")
+            raise TableError(
+                f"--group: {shown(group)} has one value only; nothing can be held out."
+            )
         splitter = model_selection.GroupShuffleSplit(1, test_size=_TEST_SHARE, random_state=seed)
         train, test = next(splitter.split(rows, groups=names))
         return train, test
@@ -277,12 +286,14 @@ def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.nd
 def _sortable(column: np.ndarray, name: str) -> np.ndarray:
     """Numbers as they are, dates as days."""
     if not _present(column).all():
-        raise TableError(f"--time: {name!r} has missing cells; fill them or drop those rows.")
+        raise TableError(f"--time: {shown(name)} has missing cells; fill them or drop those rows.")
     if column.dtype != object:
         return column
     orders = date_orders(column)
     if not orders:
-        raise TableError(f"--time: {name!r} holds neither numbers nor dates, e.g. {column[0]!r}.")
+        raise TableError(
+            f"--time: {shown(name)} holds neither numbers nor dates, e.g. {shown(column[0])}."
+        )
     return np.array([parse_date(cell, orders[0]) for cell in column], float)
 
 
@@ -300,4 +311,8 @@ def _doubts(x, y, train, test) -> list[str]:
 
 
 def _no_column(name: str, table: Table) -> str:
-    return str(unknown_name("column", name, table.columns)).replace("`column`", "a column")
+    near = difflib.get_close_matches(name, table.columns, n=1)
+    hint = f" Did you mean {shown(near[0])}?" if near else ""
+    some = ", ".join(shown(column) for column in list(table.columns)[:_MOST_NAMED])
+    more = f" and {len(table.columns) - _MOST_NAMED} more" * (len(table.columns) > _MOST_NAMED)
+    return f"there is no column {shown(name)}; the columns are {some}{more}.{hint}"

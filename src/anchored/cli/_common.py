@@ -13,8 +13,9 @@ REFUSED = 2  # exit code
 
 
 def fail(message: str) -> NoReturn:
-    """Say in one line what is wrong, and stop."""
-    typer.echo(f"anchored: {message}", err=True)
+    """Say in one line what is wrong, and stop; what a terminal might obey is spelt out."""
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+    typer.echo(f"anchored: {line}", err=True)
     raise typer.Exit(REFUSED)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from anchored._errors import shown
 from anchored.cli._common import fail, make_folder, table_errors, writing_together
 
 BUNDLED = ("breast_cancer", "diabetes", "iris", "wine")
@@ -135,7 +136,8 @@ def _read(name: str, target: str | None):
     with table_errors(name):
         content = read_table(name)
     if target is None:
-        fail(f"--target must name the column to predict, one of: {', '.join(content.columns)}.")
+        names = ", ".join(shown(name) for name in list(content.columns)[:20])
+        fail(f"--target must name the column to predict, one of: {names}.")
     return content, target
 
 
@@ -152,7 +154,7 @@ def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> No
     n_features = len(plan.encoder.feature_names)
     _say(f"Inputs: {len(plan.encoder.columns)} columns ({listed}), as {n_features} numbers.")
     for name, reason in plan.encoder.left_out:
-        _say(f"Left out: {name!r}, {reason}.")
+        _say(f"Left out: {shown(name)}, {reason}.")
     dropped = f" {plan.n_dropped} rows without a target are left out." if plan.n_dropped else ""
     _say(f"Rows: {len(plan.y):,} to train, {len(plan.y_test):,} set aside to test.{dropped}")
     for note in plan.notes:

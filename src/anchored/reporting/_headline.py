@@ -10,6 +10,5 @@ def headline(estimator, X, y, coverage: float = 0.9) -> str:
     dist = estimator.predict_dist(X)
     if not hasattr(estimator, "classes_"):
         return _verdict.of_intervals(dist, dist.observed(y), coverage).headline
-    known = np.isin(y, estimator.classes_)
-    labels = np.searchsorted(estimator.classes_, np.asarray(y)[known])
-    return _verdict.of_confidence(dist.probabilities[known], labels).headline
+    labels = np.searchsorted(estimator.classes_, np.asarray(y))
+    return _verdict.of_confidence(dist.probabilities, labels).headline
