@@ -64,6 +64,22 @@ class Raveller:
     def ravel(self, tree: Params) -> Array:
         return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
+    def ravel_members(self, tree: Params) -> Array:
+        """Vectors [member, size] of a stacked tree; by NumPy, which compiles nothing."""
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+        flat = [leaf.reshape(len(leaf), -1) for leaf in leaves]
+        return jnp.asarray(np.concatenate(flat, axis=1))
+
+    def unravel_members(self, vectors: Array) -> Params:
+        """The stacked tree of vectors [member, size]; the inverse of `ravel_members`."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        parts = np.split(np.asarray(vectors), ends[:-1], axis=1)
+        leaves = [
+            jnp.asarray(part.reshape(len(part), *shape))
+            for part, shape in zip(parts, self.shapes, strict=True)
+        ]
+        return jax.tree.unflatten(self.treedef, leaves)
+
     def unravel(self, vector: Array) -> Params:
         leaves, start = [], 0
         for shape in self.shapes:

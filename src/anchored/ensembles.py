@@ -179,7 +179,7 @@ def fit_ensemble(
     _check_model(network, prior, likelihood, data)
     schedule = schedule or Schedule()
     member_map = member_map or best_member_map(network, n_members)
-    key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
+    key_anchor, key_init, key_noise, seed = _keys(key)
     centres = _centres(key_anchor, prior, n_members, row.anchors)
     if start is None:
         start = _initial_params(network, key_init, range(n_members), data.x[:1])
@@ -188,7 +188,7 @@ def fit_ensemble(
         own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
     fit = partial(
         _train_members,
-        int(jax.random.bits(key_order)),
+        int(seed),
         network,
         prior,
         likelihood,
@@ -293,11 +293,12 @@ def _train_members(
         return train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
     # Adam does not: one vector for each member compiles and runs faster.
     raveller = Raveller.like(prior.scale)
-    start, centre, scale = _ravel(raveller, start, own.centre, prior.scale)
+    start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
+    scale = jnp.asarray(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(prior.scale)]))
     own, extra = own._replace(centre=centre), extra._replace(scale=scale)
     loss = MemberLoss(network, raveller)
     params, info = train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
-    return _unravel(raveller, params), info
+    return raveller.unravel_members(params), info
 
 
 def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
@@ -387,15 +388,11 @@ def _initial(network: Network, key: Array, j: int, x: Array) -> Params:
     return network.init(jax.random.fold_in(key, j), x)
 
 
-@partial(jax.jit, static_argnums=0)
-def _ravel(raveller: Raveller, start: Params, centre: Params, scale: Params):
-    ravel_members = jax.vmap(raveller.ravel)
-    return ravel_members(start), ravel_members(centre), raveller.ravel(scale)
-
-
-@partial(jax.jit, static_argnums=0)
-def _unravel(raveller: Raveller, params: Array) -> Params:
-    return jax.vmap(raveller.unravel)(params)
+@jax.jit
+def _keys(key: Array) -> tuple[Array, Array, Array, Array]:
+    """Keys of the anchors, of the initial draws and of target noise; seed of the batch order."""
+    key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
+    return key_anchor, key_init, key_noise, jax.random.bits(key_order)
 
 
 def _padded_folds(folds: Folds, data: Data) -> Array:

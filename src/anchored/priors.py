@@ -52,10 +52,12 @@ class Prior:
             )
         shapes = jax.eval_shape(network.init, jax.random.key(0), x)
         variances = network.prior_variances(shapes, first_var)
-        mean = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        scale = jax.tree.map(
-            lambda leaf, v: jnp.full(leaf.shape, math.sqrt(v), leaf.dtype), shapes, variances
-        )
+
+        def filled(leaf, value: float) -> Array:  # by NumPy, which compiles nothing
+            return jnp.asarray(np.full(leaf.shape, value, leaf.dtype))
+
+        mean = jax.tree.map(lambda leaf: filled(leaf, 0.0), shapes)
+        scale = jax.tree.map(lambda leaf, v: filled(leaf, math.sqrt(v)), shapes, variances)
         return cls(mean, scale)
 
     def with_leaf(self, path: str, *, variance=None, mean=None) -> "Prior":

@@ -10,6 +10,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -202,7 +203,7 @@ def train(
 ) -> tuple[Params, TrainInfo]:
     """Minimise ``loss`` for every member; ``seed`` sets the batch order, which all share."""
     optimiser = schedule.optimiser or _ADAM
-    state = TrainState(params, jax.vmap(optimiser.init)(params))
+    state = TrainState(params, _optimiser_state(optimiser, params))
     own_rate = schedule.optimiser is not None
     n_steps = most_steps = schedule.n_steps(data.n_rows)
     segment = _segment_steps(n_steps, data, schedule)
@@ -242,6 +243,11 @@ def train(
     history = np.stack(objective)
     status = _status(state.params, history, can_tell=n_steps >= _MIN_CHECKS)
     return state.params, TrainInfo(status, history, np.asarray(steps))
+
+
+@partial(jax.jit, static_argnums=0)
+def _optimiser_state(optimiser: optax.GradientTransformation, params: Params) -> Any:
+    return jax.vmap(optimiser.init)(params)
 
 
 def _brought_down(shared: _Shared, schedule: Schedule, step: int, n_steps: int) -> _Shared:
