@@ -3,9 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint bench bench-uci reproduce docs clean
+.PHONY: run test test-all lint bench bench-uci bench-tables reproduce docs clean
 
-run: .venv/run  ## fit scikit-learn's diabetes data, print the scores, draw a picture
+run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
 
 test: lint  ## lint, types, import rules, then all tests but the slow ones
@@ -27,6 +27,9 @@ bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's s
 	$(BIN)/anchored reproduce table-uci --preset defaults --out docs/benchmarks
 	$(BIN)/anchored reproduce table-uci --out docs/benchmarks
 
+bench-tables: .venv/run  ## coverage and seconds of `anchored fit` on five tables, minutes
+	$(BIN)/python -m benchmarks.own_tables
+
 reproduce: .venv/test  ## every figure on inference, about 35 minutes; data from ANCHORED_DATA or the web
 	$(BIN)/anchored reproduce all --out docs/reproduction
 
@@ -34,13 +37,14 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/python examples/six_points.py docs/images/six_points.png
 	$(BIN)/anchored reproduce --page docs/reproduction.md --out docs/reproduction
 	$(BIN)/python -m benchmarks.uci_page
+	$(BIN)/python -m benchmarks.own_tables --page
 
 .venv/python:
 	$(PYTHON) -m venv .venv
 	@touch $@
 
 .venv/run: .venv/python pyproject.toml constraints.txt
-	$(PIP) -e ".[plot]"
+	$(PIP) -e ".[plot,table]"
 	@touch $@
 
 .venv/test: .venv/python pyproject.toml constraints.txt

@@ -10,7 +10,9 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +23,10 @@ from rich.table import Table
 
 import anchored
 from anchored import MLP, AnchoredRegressor, Data, Gaussian, Prior, Schedule, fit_ensemble
+from anchored.encoding import Encoder
 from anchored.scaling import Vmapped
+from anchored.tables import CSVWriter
+from anchored.tables import Table as AnyTable
 
 RESULTS = Path(__file__).parent / "results"
 BOSTON = {"n_members": 5, "n_hidden": 50, "n_features": 13, "n_rows": 455, "batch_size": 64}
@@ -135,8 +140,7 @@ def overhead() -> list[Line]:
 
 def in_new_process(code: str) -> float:
     """The number a fresh interpreter prints last."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(done.stdout.split()[-1])
+    return _numbers(code)[-1]
 
 
 IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
@@ -196,9 +200,57 @@ def prediction() -> list[Line]:
     return [Line("predict 100,000 rows, 10 members", min(times), "s", 0.5, False)]
 
 
+START = """
+import time
+started = time.perf_counter()
+from anchored import runtime
+runtime.load({model!r}).predict([[0.0] * 10])
+print(time.perf_counter() - started)
+"""
+
+PREDICT = """
+import resource, time
+started = time.perf_counter()
+from anchored.cli import app
+app(["predict", {model!r}, {table!r}, "--out", {out!r}], standalone_mode=False)
+seconds = time.perf_counter() - started
+print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
+"""
+
+
+def saved_models() -> list[Line]:
+    """A model file: start, and a CSV file of a million rows by NumPy alone."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1_000_000, 10)).round(6)
+    columns = {f"c{i}": x[:, i] for i in range(10)}
+    encoder = Encoder.fit(AnyTable(columns, len(x)).take(np.arange(3_000)))
+    model = AnchoredRegressor(epochs=20, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(x[:3_000], np.sin(x[:3_000, 0]) + x[:3_000, 1])
+    with tempfile.TemporaryDirectory() as folder:
+        names = {"model": "model.safetensors", "table": "million.csv", "out": "predictions.csv"}
+        paths = {name: str(Path(folder) / file) for name, file in names.items()}
+        model.save(paths["model"], encoder=encoder)
+        with open(paths["table"], "wb") as file:
+            CSVWriter(file).write(columns)
+        start = min(in_new_process(START.format(**paths)) for _ in range(3))
+        seconds, megabytes = _numbers(PREDICT.format(**paths))
+    return [
+        Line("model file: import, load, one row", start, "s", 0.3, False),
+        Line("CSV of 1,000,000 x 10 rows, 10 members", len(x) / seconds, "rows/s", 1e5, True),
+        Line("its peak memory", megabytes, "MB", 500, False),
+    ]
+
+
+def _numbers(code: str) -> list[float]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [float(word) for word in done.stdout.split()]
+
+
 def main() -> int:
     lines: list[Line] = []
-    for part in (against_torch, overhead, slopes, prediction, fresh_processes):
+    for part in (against_torch, overhead, slopes, prediction, saved_models, fresh_processes):
         print(f"{part.__name__} ...", file=sys.stderr, flush=True)
         lines += part()
     table = Table("what", "measured", "target", "", title="anchored benchmark")

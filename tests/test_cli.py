@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -262,6 +264,23 @@ def test_a_model_file_that_is_none_is_one_clear_line(flats, tmp_path):
         assert result.exit_code == 2
         assert "Traceback" not in result.output
         assert len(result.output.strip().splitlines()) == 1
+
+
+def test_the_commands_of_the_guide_run(flats, tmp_path, monkeypatch):
+    """Every line of the shell blocks, in order, in a folder that has the table."""
+    text = (SCHEMAS.parent / "your_table.md").read_text()
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert len(lines) >= 4
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flats.csv").write_bytes(flats.read_bytes())
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        assert program == "anchored"
+        result = runner.invoke(app, arguments)
+        assert result.exit_code == 0, (line, result.output)
+    for name in ("predictions.csv", "later.html", "flats.onnx", "flats-model/report.html"):
+        assert (tmp_path / name).stat().st_size > 1_000
 
 
 @pytest.mark.slow

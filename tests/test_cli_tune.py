@@ -1,5 +1,7 @@
 import json
+from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -46,6 +48,8 @@ def test_tune_writes_the_settings_and_prints_the_search(tune, monkeypatch):
     result, out = tune("diabetes", "--json")
     assert result.exit_code == 0, result.output
     record = json.loads(result.output)
+    schema = Path(__file__).parents[1] / "docs" / "schemas" / "tune.json"
+    jsonschema.validate(record, json.loads(schema.read_text()))
     assert (record["data"], record["rows"], record["ended"]) == ("diabetes", 398, "trials")
     assert len(record["trials"]) == 2
     assert 5.0 < record["score"] == min(trial["score"] for trial in record["trials"]) < 6.5

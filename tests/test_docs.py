@@ -77,3 +77,25 @@ def test_the_readme_s_counts_are_those_of_the_page():
     ):
         n, of = by_name[name]
         assert f"{n} of {of} {words}" in readme
+
+
+def test_the_page_of_own_tables_is_the_recorded_one():
+    from benchmarks import own_tables
+
+    assert own_tables.page() == own_tables.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_tables_nobody_tuned_to_keep_what_was_asked():
+    """Coverage within four points of nominal; 10,000 rows of 20 columns within a minute."""
+    record = json.loads((ROOT / "docs/benchmarks/own-tables.json").read_text())
+    assert len(record["tables"]) == 5
+    for entry in record["tables"]:
+        assert abs(entry["coverage"] - record["nominal"]) < 0.04
+    (large,) = (entry for entry in record["tables"] if entry["rows"] >= 10_000)
+    assert large["seconds"] < 60
+
+
+def test_the_readme_s_rows_a_second_are_the_recorded_ones():
+    lines = json.loads((ROOT / "benchmarks/results/speed.json").read_text())["lines"]
+    speed = next(x["value"] for x in lines if x["unit"] == "rows/s")
+    assert f"{round(speed, -3):,.0f} rows a second" in (ROOT / "README.md").read_text()
