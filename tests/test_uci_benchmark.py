@@ -17,7 +17,7 @@ from anchored.experiments.uci.methods import OUTSIDERS, PAPER, Method, Task
 from anchored.experiments.uci.paper import PAPER_SETTINGS
 from anchored.experiments.uci.published import PUBLISHED
 from anchored.kernels import Kernel
-from anchored.pages import benchmark_page, load_records
+from anchored.pages import Results, benchmark_page, load_records
 from anchored.predictive import Predictive
 from anchored.tuning import Settings
 
@@ -241,11 +241,8 @@ def test_a_failed_fit_is_said_in_the_record_and_on_the_page(
     assert all(failed[name] is None for name in benchmark.SCORES if name != "seconds")
     assert "failed" not in record["splits"]["0"]
     for name in ("rmse", "nll", "nll_student_t"):
-        mean, error, n_splits = benchmark.summary(record, name)
-        assert mean == math.inf
-        assert math.isnan(error)
-        assert n_splits == 3
-    assert math.isfinite(benchmark.summary(record, "seconds")[0])
+        assert score_of(record, name) == (math.inf, None, 3)
+    assert math.isfinite(score_of(record, "seconds").mean)
     page = benchmark_page(load_records(tmp_path), PUBLISHED)
     assert f"- anchored 5x 50, paper, on boston: split 1 ({reason})." in page
     assert "| boston | not finite (3) | 2.52 ± 0.05 |" in page
@@ -263,18 +260,17 @@ def test_a_page_without_failures_does_not_speak_of_them(run, monkeypatch, tmp_pa
     assert "| tuned | counted |" in page
 
 
+def score_of(record, name):
+    return Results([record]).score(record["preset"], record["method"], record["dataset"], name)
+
+
 def test_summaries_are_means_with_standard_errors():
     values = [1.0, 2.0, 6.0]
     splits = {str(i): {"nll": v, "nll_student_t": None} for i, v in enumerate(values)}
-    assert benchmark.summary({"splits": splits}, "nll") == (3.0, pytest.approx(7**0.5 / 3**0.5), 3)
-    for record in ({"splits": splits}, {"splits": {}}):
-        mean, error, n_splits = benchmark.summary(record, "nll_student_t")
-        assert math.isnan(mean)
-        assert math.isnan(error)
-        assert n_splits == 0
-    mean, error, n_splits = benchmark.summary({"splits": {"0": {"nll": 1.0}}}, "nll")
-    assert (mean, n_splits) == (1.0, 1)
-    assert math.isnan(error)
+    record = {"preset": "paper", "method": "m", "dataset": "boston", "splits": splits}
+    assert score_of(record, "nll") == (3.0, pytest.approx(7**0.5 / 3**0.5), 3)
+    assert score_of(record, "nll_student_t") is None
+    assert score_of(record | {"splits": {"0": {"nll": 1.0}}}, "nll") == (1.0, None, 1)
 
 
 def test_the_smoke_preset_cuts_the_epochs_alone():

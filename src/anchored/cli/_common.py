@@ -9,7 +9,7 @@ import typer
 
 from anchored import _files
 
-REFUSED = 2  # exit code
+REFUSED, INTERRUPTED = 2, 130  # exit codes
 
 
 def fail(message: str) -> NoReturn:
@@ -17,6 +17,16 @@ def fail(message: str) -> NoReturn:
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
     typer.echo(f"anchored: {line}", err=True)
     raise typer.Exit(REFUSED)
+
+
+def stop_for_now(folder: Path, parts: str) -> NoReturn:
+    """After Ctrl-C: what is finished is kept."""
+    typer.echo(
+        f"anchored: stopped. Finished {parts} are kept in {folder}; the same command goes on from "
+        f"there. {parts.capitalize()} under way in threads may take some seconds to end.",
+        err=True,
+    )
+    raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager

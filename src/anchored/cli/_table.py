@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from anchored._errors import MissingDataError, unknown_name
-from anchored.cli._common import fail, make_folder
+from anchored.cli._common import fail, make_folder, stop_for_now
 
 NAME = "table-uci"
 SMOKE = ("boston", "yacht")  # data sets of the smoke preset
@@ -104,12 +104,7 @@ def _run(plan, folder: Path, data_dir: Path | None, jobs: int) -> list[dict[str,
         with cell_bar(NAME) as on_split:
             return benchmark.run(plan, folder, data_dir, jobs, on_split)
     except KeyboardInterrupt:
-        typer.echo(
-            f"anchored: stopped. Finished splits are kept in {folder}; the same command goes on "
-            "from there. Splits under way may take some seconds to end.",
-            err=True,
-        )
-        raise typer.Exit(130) from None
+        stop_for_now(folder, "splits")
     except (MissingDataError, ModuleNotFoundError, ValueError) as error:
         fail(str(error))
     except OSError as error:
@@ -120,21 +115,23 @@ def _print_scores(records: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from anchored.experiments.uci.benchmark import summary
+    from anchored.pages import Results
 
+    results = Results(records)
     table = Table("data", "method", *_SCORES.values(), "splits")
     for record in records:
-        cells = [_cell(*summary(record, score)[:2]) for score in _SCORES]
+        named = record["preset"], record["method"], record["dataset"]
+        cells = [_cell(results.score(*named, score)) for score in _SCORES]
         n_failed = sum("failed" in split for split in record["splits"].values())
         n_splits = f"{len(record['splits'])}" + (f", {n_failed} failed" if n_failed else "")
         table.add_row(record["dataset"], record["method"], *cells, n_splits)
     Console().print(table)
 
 
-def _cell(mean: float, error: float) -> str:
-    if mean != mean:
+def _cell(score) -> str:
+    if score is None:
         return "-"
-    if mean == math.inf:
+    if score.mean == math.inf:
         return "not finite"
-    text = f"{mean:.3g}" if abs(mean) < 0.01 else f"{mean:.3f}"
-    return text if error != error else f"{text} ± {error:.2g}"
+    text = f"{score.mean:.3g}" if abs(score.mean) < 0.01 else f"{score.mean:.3f}"
+    return text if score.error is None else f"{text} ± {score.error:.2g}"

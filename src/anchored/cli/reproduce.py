@@ -8,7 +8,7 @@ import typer
 
 from anchored._errors import MissingDataError
 from anchored.cli import _table
-from anchored.cli._common import REFUSED, fail, make_folder, write
+from anchored.cli._common import REFUSED, fail, make_folder, stop_for_now, write
 
 
 def reproduce(
@@ -105,12 +105,7 @@ def _run(experiment, preset: str, context, folder: Path) -> dict:
         with cell_bar(experiment.name) as on_cell:
             return experiments.run(experiment, preset, context, folder, on_cell)
     except KeyboardInterrupt:
-        typer.echo(
-            f"anchored: stopped. Finished parts are kept in {folder}; the same command goes on "
-            "from there. A part that runs in threads may take some seconds to end.",
-            err=True,
-        )
-        raise typer.Exit(130) from None
+        stop_for_now(folder, "parts")
     except (MissingDataError, ModuleNotFoundError) as error:
         fail(f"{experiment.name} needs {' and '.join(experiment.needs)}: {error}")
     except OSError as error:

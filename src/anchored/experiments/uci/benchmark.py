@@ -7,7 +7,6 @@ unless the settings changed.
 
 import dataclasses
 import json
-import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -184,18 +183,3 @@ def _write(record: Record, path: Path) -> None:
     text = "{\n" + ",\n".join(head) + ',\n"splits": {\n' + ",\n".join(lines) + "\n}}\n"
     make_folder(path.parent)
     write_whole(path, text.encode())
-
-
-def summary(record: Record, score: str) -> tuple[float, float, int]:
-    """Mean, standard error and number of splits of one score.
-
-    The mean is infinite if a split failed or was not finite, and nan where there is no score.
-    """
-    splits = record["splits"].values()
-    found = np.array([split[score] for split in splits if split[score] is not None], float)
-    if not len(found) and (score == "nll_student_t" or not splits):
-        return math.nan, math.nan, 0
-    if len(found) < len(splits):
-        return math.inf, math.nan, len(splits)
-    error = found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
-    return float(found.mean()), float(error), len(found)
