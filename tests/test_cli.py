@@ -18,7 +18,10 @@ import pytest
 from typer.testing import CliRunner
 
 import anchored
+from anchored import tabular
 from anchored.cli import app
+from anchored.estimators._base import held_out_folds
+from anchored.tables import read_table
 
 runner = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[1] / "docs" / "schemas"
@@ -111,8 +114,6 @@ def test_predictions_are_the_models_own(fitted, flats):
         "mean", "std", "epistemic_std", "aleatoric_std", "lower", "upper", "novelty",
     ]  # fmt: skip
     model = anchored.load(fitted[1] / "model.safetensors")
-    from anchored.tables import read_table
-
     dist = model.predict_dist(model.encoder_.transform(read_table(flats)))
     lower, upper = dist.interval(0.9)
     for name, expected in (("mean", dist.mean), ("std", dist.std), ("lower", lower)):
@@ -248,6 +249,59 @@ def test_what_cannot_be_done_is_one_clear_line(flats, tmp_path, arguments, words
     assert not list((tmp_path / "out").glob("*"))
 
 
+def test_odd_tables_get_a_plan_or_one_clear_line(tmp_path):
+    """Cells and targets that a first version stumbled over."""
+    rng = np.random.default_rng(0)
+    days = [f"{1 + i % 28:02d}/{1 + i % 12:02d}/2023" for i in range(60)]
+    columns = {
+        "x": [f"{v:.3f}" for v in rng.normal(size=60)],
+        "late": ["0"] * 50 + ["1"] * 10,
+        "order": [str(i) for i in range(60)],
+        "same": ["5"] * 60,
+        "grouped digits": [f"1_{i:03d}" for i in range(60)],
+        "european": [f"{1 + i % 12:02d}/{1 + i % 11:02d}/2023" for i in range(60)],
+        "days": days,
+    }
+    table = write_csv(
+        tmp_path / "odd.csv", list(columns), [list(r) for r in zip(*columns.values())]
+    )
+    for options, words in (
+        (["--target", "late", "--time", "order"], "one class only"),
+        (["--target", "same"], "one value only"),
+        (["--target", "grouped digits", "--task", "regression"], "not a number"),
+        (["--target", "x", "--time", "european"], "day and month"),
+        (["--target", "x", "--group", "same"], "one value only"),
+        (["--target", "order", "--task", "classification", "--group", "order"], "to test on"),
+    ):
+        result = runner.invoke(app, ["fit", str(table), *options, "--out", str(tmp_path / "out")])
+        assert result.exit_code == 2, (options, result.output)
+        assert words in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stray_cell_among_the_test_rows_changes_nothing_but_a_note(tmp_path):
+    header, rows = mixed_table(120)
+    for stray in (3, 17, 40, 77, 101):
+        changed = [list(row) for row in rows]
+        changed[stray][3] = "maybe"
+        table = read_table(write_csv(tmp_path / "stray.csv", header, changed))
+        plan = tabular.make_plan(table, "price")
+        assert len(plan.y) + len(plan.y_test) == 120
+
+
+def test_groups_are_held_out_as_a_whole():
+    groups = np.repeat(np.arange(12), 10)
+    folds = held_out_folds(120, groups, 5, 3, 5)
+    for group in range(12):
+        assert len(np.unique(folds.of_row[groups == group])) == 1
+    assert set(folds.of_row) == set(folds.of_member)
+    many = held_out_folds(6_000, np.arange(6_000) // 100, 5, 3, 8)
+    held = np.unique(np.flatnonzero(many.of_row == 0) // 100)
+    assert len(held) == 12
+    assert np.sum(many.of_row == 0) == 1_200
+    assert held_out_folds(120, np.zeros(120), 5, 3, 5) is None
+
+
 def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -274,6 +328,7 @@ def test_the_commands_of_the_guide_run(flats, tmp_path, monkeypatch):
     assert len(lines) >= 4
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flats.csv").write_bytes(flats.read_bytes())
+    write_csv(tmp_path / "later.csv", *mixed_table(60, seed=2))
     for line in lines:
         program, *arguments = shlex.split(line)
         assert program == "anchored"

@@ -31,12 +31,15 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def together(folder: Path) -> Iterator[Path]:
-    """An empty folder whose files move to ``folder`` at the end, once all are written."""
+    """An empty folder whose files move to ``folder`` at the end, once all are written.
+
+    They move one by one in the order of their names.
+    """
     stage = folder / f"{_STAGE}{uuid.uuid4().hex}"
     stage.mkdir()
     try:
         yield stage
-        for file in stage.iterdir():
+        for file in sorted(stage.iterdir()):
             file.replace(folder / file.name)
     finally:
         shutil.rmtree(stage, ignore_errors=True)

@@ -46,7 +46,7 @@ def export(model: Model, path: str | Path) -> None:
         [_described("x", onnx.TensorProto.FLOAT, fitted.n_features)],
         [_described(name, onnx.TensorProto.DOUBLE, n_outputs) for name in made],
         graph.constants,
-        doc_string=_doc(fitted),
+        doc_string=_doc(fitted, model.encoder),
     )
     opset = onnx.helper.make_opsetid("", OPSET)
     whole = onnx.helper.make_model(
@@ -66,10 +66,13 @@ def _described(name: str, kind: int, n_columns: int | str):
     return onnx.helper.make_tensor_value_info(name, kind, ["row", n_columns])
 
 
-def _doc(fitted: FittedModel) -> str:
+def _doc(fitted: FittedModel, encoder) -> str:
     """Names of features and labels, as JSON."""
     labels = None if fitted.classes is None else fitted.classes.tolist()
-    return json.dumps({"features": fitted.feature_names, "classes": labels})
+    names = fitted.feature_names
+    if names is None and encoder is not None:
+        names = encoder.feature_names
+    return json.dumps({"features": names, "classes": labels})
 
 
 class _Graph:

@@ -16,14 +16,15 @@ import numpy as np
 from sklearn import model_selection
 
 from anchored import metrics
-from anchored._dates import date_orders, parse_date
+from anchored._columns import number
+from anchored._dates import ORDERS, date_orders, parse_date
 from anchored._errors import TableError, shown, unknown_name
 from anchored.encoding import Encoder, target_kind
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.reporting import headline
 from anchored.scaling import n_cores
 from anchored.tables import Table
-from anchored.tuning import MANY_ROWS, N_STEPS, default_schedule
+from anchored.tuning import FEW_ROWS, MANY_ROWS, N_STEPS, default_schedule
 
 TASKS = ("regression", "classification")
 LEAST_ROWS = 20
@@ -44,7 +45,8 @@ class Plan:
     target : name of the target column.
     encoder : turns the other columns into numbers; made from the training rows alone.
     x, y, x_test, y_test : the rows to train and to test on.
-    train_rows, test_rows : their numbers in the table.
+    test_rows : numbers of the test rows in the table, from 1 below its header.
+    groups : of the training rows, if a column names them.
     n_dropped : rows left out because their target is missing.
     notes : what a careful reader should know, in words.
     """
@@ -57,8 +59,8 @@ class Plan:
     y: np.ndarray
     x_test: np.ndarray
     y_test: np.ndarray
-    train_rows: np.ndarray
     test_rows: np.ndarray
+    groups: np.ndarray | None
     n_dropped: int
     notes: tuple[str, ...]
 
@@ -69,7 +71,7 @@ class Fitted:
 
     model: Any
     verdict: str  # whether its error bars hold, in words
-    scores: dict[str, float]
+    scores: dict[str, float | None]
     gp: metrics.GPComparison | None
     seconds: float
     warnings: tuple[str, ...]
@@ -102,29 +104,27 @@ def make_plan(
         raise TableError(
             f"the table has {table.n_rows} rows with a target; at least {LEAST_ROWS} are needed."
         )
-    found, reason = target_kind(table.columns[target])
-    if task is not None:
-        found, reason = task, "as asked"
-    y = _targets(table.columns[target], found, target)
+    cells = table.columns[target]
+    if len(set(cells.tolist())) < 2:
+        raise TableError(f"the target {shown(target)} has one value only: nothing to predict.")
+    found, reason = (task, "as asked") if task is not None else target_kind(cells)
+    y = _targets(cells, found, target)
     train, test = _split(table, y, found, group, order, seed)
     inputs = table.without([name for name in (target, group, order) if name is not None])
     if not inputs.columns:
         raise TableError(f"the table has no column besides {shown(target)} to predict it from.")
-    encoder = Encoder.fit(inputs.take(train), keep)
-    if not encoder.columns:
-        reasons = ", ".join(f"{name} ({why})" for name, why in encoder.left_out)
-        raise TableError(f"no column is left to predict {shown(target)} from: {reasons}.")
-    x = encoder.transform(inputs)
     if found == "classification" and len(np.unique(y[train])) < 2:
-        raise TableError(
-            f"{shown(target)} has one class only among the rows to train on: {shown(y[0])}."
-        )
-    notes = [*table.notes, *_doubts(x, y, train, test)]
+        raise TableError(f"{shown(target)} has one class only among the rows to train on.")
+    notes = list(table.notes)
     if found == "classification":
         new = ~np.isin(y[test], y[train])
         if new.any():
             notes.append(f"{new.sum()} test rows have a class of their own and are left out.")
         test = test[~new]
+    if not len(test):
+        raise TableError("no row is left to test on: the held-out rows have classes of their own.")
+    encoder, x = _encoded(inputs, train, keep, notes)
+    notes += _doubts(x, y, train, test)
     rows = np.flatnonzero(known)
     return Plan(
         task=found,
@@ -135,8 +135,8 @@ def make_plan(
         y=y[train],
         x_test=x[test],
         y_test=y[test],
-        train_rows=rows[train],
-        test_rows=rows[test],
+        test_rows=rows[test] + 1,
+        groups=None if group is None else _names(table.columns[group])[train],
         n_dropped=n_dropped,
         notes=tuple(notes),
     )
@@ -145,11 +145,12 @@ def make_plan(
 def expected_seconds(plan: Plan, members: int, hidden: Sequence[int] | None) -> float:
     """About how long the training will take on this machine."""
     n_rows, n_features = plan.x.shape
-    many = n_rows >= MANY_ROWS
-    widths = list(hidden) if hidden is not None else [50] * (1 + many)
+    many, classes = n_rows >= MANY_ROWS, plan.task == "classification"
+    widths = list(hidden) if hidden is not None else [50] * (1 + (many and not classes))
     sizes = [n_features, *widths, 1]
     n_weights = sum(a * b for a, b in itertools.pairwise(sizes))
-    n_trained = members + (8 if many else 30 if n_rows < 500 else 20)
+    others = (5, 15, 15) if classes else (8, 20, 30)  # of many, some and few rows
+    n_trained = members + others[0 if many else 1 if n_rows >= FEW_ROWS else 2]
     batch = default_schedule(n_rows, len(widths)).batch_size
     work = 6.0 * N_STEPS * n_trained * batch * n_weights
     return _COMPILING + work / (_OPERATIONS * n_cores())
@@ -180,7 +181,7 @@ def fit(
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(plan.x, plan.y)
+        model.fit(plan.x, plan.y, groups=plan.groups)
     seconds = time.perf_counter() - started
     told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     model.encoder_ = plan.encoder
@@ -192,24 +193,33 @@ def fit(
 
 
 def rows_with_targets(
-    encoder: Encoder, table: Table, target: str, task: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets of other rows, for a model that is fitted already."""
+    model, table: Table, target: str, task: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Inputs, targets and numbers of other rows, for a model that is fitted already.
+
+    Rows whose target is missing, or a class the model does not know, are left out.
+    """
     if target not in table.columns:
         raise TableError(f"the target is missing: {_no_column(target, table)}")
-    table = table.take(np.flatnonzero(_present(table.columns[target])))
-    if not table.n_rows:
-        raise TableError(f"no row has a target {shown(target)}.")
-    return encoder.transform(table), _targets(table.columns[target], task, target)
+    rows = np.flatnonzero(_present(table.columns[target]))
+    y = _targets(table.columns[target][rows], task, target)
+    if task == "classification":
+        known = model.classes_
+        if known.dtype.kind in "UO" and y.dtype.kind not in "UO":
+            y = np.array([f"{value:g}" for value in y])  # labels that happen to be all numbers
+        rows, y = rows[np.isin(y, known)], y[np.isin(y, known)]
+    if not len(rows):
+        raise TableError(f"no row has a target {shown(target)} that the model knows.")
+    return model.encoder_.transform(table.take(rows)), y, rows + 1
 
 
-def scores(model, x, y, coverage: float = 0.9) -> dict[str, float]:
+def scores(model, x, y, coverage: float = 0.9) -> dict[str, float | None]:
     """Scores of a fitted model on rows it has not seen; docs/metrics.md says what each means."""
     dist = model.predict_dist(x)
     if not hasattr(model, "classes_"):
         return {
             "rmse": metrics.rmse(dist, y),
-            "r2": float(1 - np.mean((dist.mean - y) ** 2) / max(np.var(y), 1e-300)),
+            "r2": float(1 - np.mean((dist.mean - y) ** 2) / np.var(y)) if np.ptp(y) else None,
             "nll": metrics.nll(dist, y),
             "crps": metrics.crps(dist, y),
             "coverage": metrics.coverage(dist, y, coverage),
@@ -226,6 +236,17 @@ def scores(model, x, y, coverage: float = 0.9) -> dict[str, float]:
     }
 
 
+def _encoded(inputs: Table, train, keep, notes: list[str]) -> tuple[Encoder, np.ndarray]:
+    """The encoder of the training rows, and all rows by it."""
+    encoder = Encoder.fit(inputs.take(train), keep)
+    try:
+        return encoder, encoder.transform(inputs)
+    except TableError as error:
+        notes.append(f"kinds of columns were found on all rows, as training rows differ: {error}")
+    encoder = Encoder.fit(inputs, keep)
+    return encoder, encoder.transform(inputs)
+
+
 def _present(column: np.ndarray) -> np.ndarray:
     if column.dtype == object:
         return np.array([cell is not None for cell in column], bool)
@@ -235,7 +256,7 @@ def _present(column: np.ndarray) -> np.ndarray:
 def _targets(column: np.ndarray, task: str, name: str) -> np.ndarray:
     if task == "regression":
         if column.dtype == object:
-            bad = next(cell for cell in column if not _is_number(cell))
+            bad = next((cell for cell in column if number(cell) is None), column[0])
             raise TableError(
                 f"the target {shown(name)} holds {shown(bad)}, which is not a number. Mend it, "
                 "or use --task classification."
@@ -247,14 +268,6 @@ def _targets(column: np.ndarray, task: str, name: str) -> np.ndarray:
     return column.astype(np.int64) if whole else column
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.ndarray]:
     n_rows = table.n_rows
     n_test = min(max(int(np.ceil(_TEST_SHARE * n_rows)), 2), _MOST_TEST)
@@ -264,11 +277,9 @@ def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.nd
         return np.sort(sequence[:-n_test]), np.sort(sequence[-n_test:])
     rows = np.arange(n_rows)
     if group is not None:
-        names = np.array([str(value) for value in table.columns[group]])
+        names = _names(table.columns[group])
         if len(np.unique(names)) < 2:
-            raise TableError(
-                f"--group: {shown(group)} has one value only; nothing can be held out."
-            )
+            raise TableError(f"--group: {shown(group)} has one value only.")
         splitter = model_selection.GroupShuffleSplit(1, test_size=_TEST_SHARE, random_state=seed)
         train, test = next(splitter.split(rows, groups=names))
         return train, test
@@ -283,6 +294,10 @@ def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.nd
     return np.sort(train), np.sort(test)
 
 
+def _names(column: np.ndarray) -> np.ndarray:
+    return np.array([str(value) for value in column])
+
+
 def _sortable(column: np.ndarray, name: str) -> np.ndarray:
     """Numbers as they are, dates as days."""
     if not _present(column).all():
@@ -290,9 +305,11 @@ def _sortable(column: np.ndarray, name: str) -> np.ndarray:
     if column.dtype != object:
         return column
     orders = date_orders(column)
-    if not orders:
+    if len(orders) not in (1, len(ORDERS)):  # all of them: the year comes first
+        need = "which of day and month comes first" if orders else "numbers or dates"
         raise TableError(
-            f"--time: {shown(name)} holds neither numbers nor dates, e.g. {shown(column[0])}."
+            f"--time: {shown(name)} does not tell {need}, e.g. {shown(column[0])}; write dates as "
+            "YYYY-MM-DD."
         )
     return np.array([parse_date(cell, orders[0]) for cell in column], float)
 

@@ -1,6 +1,6 @@
 """What the commands share: refusing, and writing files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -8,6 +8,7 @@ from typing import NoReturn
 import typer
 
 from anchored import _files
+from anchored._errors import shown
 
 REFUSED, INTERRUPTED = 2, 130  # exit codes
 
@@ -29,6 +30,18 @@ def stop_for_now(folder: Path, parts: str) -> NoReturn:
     raise typer.Exit(INTERRUPTED) from None
 
 
+def named(columns: Iterable[str], most: int = 20) -> str:
+    """Names of columns for a message: on one line, and not too many."""
+    names = list(columns)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(shown(name) for name in names[:most]) + more
+
+
+def check_coverage(coverage: float | None) -> None:
+    if coverage is not None and not 0 < coverage < 1:
+        fail(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+
+
 @contextmanager
 def table_errors(name: str) -> Iterator[None]:
     """What is wrong with a table, said in one line."""
@@ -40,9 +53,10 @@ def table_errors(name: str) -> Iterator[None]:
         raise  # whoever read our output has seen enough
     except OSError as error:
         fail(f"{name}: {error.strerror or error}.")
-    except (ValueError, EnsembleError) as error:
+    except (ImportError, ValueError, EnsembleError) as error:
         message = " ".join(str(error).split())
-        fail(message if message.startswith(name) else f"{name}: {message}")
+        titled = message.startswith((repr(name), "standard input", "Reading tables needs"))
+        fail(message if titled else f"{name}: {message}")
 
 
 @contextmanager
@@ -65,7 +79,7 @@ def write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def writing_together(folder: Path) -> Iterator[Path]:
-    """A folder to write to; its files appear in ``folder`` all at once, or not at all."""
+    """A folder to write to; its files appear in ``folder`` once all are written, each whole."""
     try:
         with _files.together(folder) as stage:
             yield stage

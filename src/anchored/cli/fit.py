@@ -1,5 +1,6 @@
 """``anchored fit``: from a table to a model with error bars, a report and scores."""
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -8,7 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from anchored._errors import shown
-from anchored.cli._common import fail, make_folder, table_errors, writing_together
+from anchored.cli._common import (
+    INTERRUPTED,
+    check_coverage,
+    fail,
+    make_folder,
+    named,
+    table_errors,
+    writing_together,
+)
 
 BUNDLED = ("breast_cancer", "diabetes", "iris", "wine")
 # Test rows that go into the model's file, so that `anchored report MODEL` has something to show.
@@ -58,11 +67,9 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Fit a table: predictions with error bars, checked on rows set aside, and a report."""
-    if not 0 < coverage < 1:
-        fail(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+    check_coverage(coverage)
     widths = _widths(hidden)
     out = out or Path(f"{_stem(table)}-model")
-    make_folder(out, clean=True)
     started = time.perf_counter()
     content, target = _read(table, target)
     from anchored import tabular
@@ -82,22 +89,28 @@ def fit(
         )
     if plan.task == "classification" and METHODS[method].target_noise:
         fail(f"--method {method} is for regression; {target!r} has classes.")
+    make_folder(out, clean=True)
     if not as_json:
         _say_plan(table, plan, tabular.expected_seconds(plan, members, widths), max_seconds)
-    with table_errors(table):
-        fitted = tabular.fit(
-            plan,
-            members=members,
-            hidden=widths,
-            method=method,
-            max_seconds=max_seconds,
-            coverage=coverage,
-            seed=seed,
-            verbose=not as_json,
-        )
+    try:
+        with table_errors(table):
+            fitted = tabular.fit(
+                plan,
+                members=members,
+                hidden=widths,
+                method=method,
+                max_seconds=max_seconds,
+                coverage=coverage,
+                seed=seed,
+                verbose=not as_json,
+            )
+    except KeyboardInterrupt:
+        typer.echo("anchored: stopped; nothing is written.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     files = {kind: str(out / name) for kind, name in FILES.items()}
     record = _record(table, plan, fitted, coverage, seed, files)
-    _write(out, plan, fitted, record)
+    with table_errors(table):
+        _write(out, plan, fitted, record)
     if as_json:
         typer.echo(json.dumps(record))
     else:
@@ -136,13 +149,8 @@ def _read(name: str, target: str | None):
     with table_errors(name):
         content = read_table(name)
     if target is None:
-        names = ", ".join(shown(name) for name in list(content.columns)[:20])
-        fail(f"--target must name the column to predict, one of: {names}.")
+        fail(f"--target must name the column to predict, one of: {named(content.columns)}.")
     return content, target
-
-
-def _say(text: str) -> None:
-    typer.echo(text)
 
 
 def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> None:
@@ -150,17 +158,17 @@ def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> No
     for column in plan.encoder.columns:
         kinds[column.kind] = kinds.get(column.kind, 0) + 1
     listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    _say(f"{plan.task.capitalize()} of {plan.target!r} in {table} ({plan.reason}).")
+    typer.echo(f"{plan.task.capitalize()} of {plan.target!r} in {table} ({plan.reason}).")
     n_features = len(plan.encoder.feature_names)
-    _say(f"Inputs: {len(plan.encoder.columns)} columns ({listed}), as {n_features} numbers.")
+    typer.echo(f"Inputs: {len(plan.encoder.columns)} columns ({listed}), as {n_features} numbers.")
     for name, reason in plan.encoder.left_out:
-        _say(f"Left out: {shown(name)}, {reason}.")
+        typer.echo(f"Left out: {shown(name)}, {reason}.")
     dropped = f" {plan.n_dropped} rows without a target are left out." if plan.n_dropped else ""
-    _say(f"Rows: {len(plan.y):,} to train, {len(plan.y_test):,} set aside to test.{dropped}")
+    typer.echo(f"Rows: {len(plan.y):,} to train, {len(plan.y_test):,} set aside to test.{dropped}")
     for note in plan.notes:
-        _say(f"Note: {note}")
+        typer.echo(f"Note: {note}")
     expected = seconds if max_seconds is None else min(seconds, max_seconds + 10)
-    _say(f"This should take about {_rounded(expected)}.")
+    typer.echo(f"This should take about {_rounded(expected)}.")
 
 
 def _rounded(seconds: float) -> str:
@@ -197,9 +205,7 @@ def _record(table: str, plan, fitted, coverage: float, seed: int, files: dict) -
         "seconds": fitted.seconds,
         "verdict": fitted.verdict,
         "scores": fitted.scores,
-        "gp": None
-        if gap is None
-        else {"mean_error": gap.mean_error, "variance_ratio": gap.variance_ratio, "kl": gap.kl},
+        "gp": None if gap is None else dataclasses.asdict(gap),
         "warnings": list(fitted.warnings),
         "notes": list(plan.notes),
         "files": files,
@@ -207,16 +213,23 @@ def _record(table: str, plan, fitted, coverage: float, seed: int, files: dict) -
 
 
 def _write(out: Path, plan, fitted, record: dict) -> None:
-    """All three files or none of them."""
+    """The three files, each whole, and none before all are made."""
+    import numpy as np
+
     import anchored
 
-    about = {key: record[key] for key in ("table", "target", "task", "seed", "coverage", "version")}
+    rng = np.random.default_rng(record["seed"])
+    kept = np.sort(rng.permutation(len(plan.y_test))[:_KEPT_ROWS])
+    names = ("table", "target", "task", "seed", "coverage", "version", "scores", "gp")
+    about = {name: record[name] for name in names} | {
+        "notes": [*plan.notes, *fitted.warnings],
+        "rows": plan.test_rows[kept].tolist(),
+    }
     page = anchored.report(
         fitted.model,
         plan.x_test,
         plan.y_test,
         coverage=record["coverage"],
-        feature_names=plan.encoder.feature_names,
         title=f"{plan.target} in {record['table']}",
         about={
             "Table": record["table"],
@@ -227,13 +240,14 @@ def _write(out: Path, plan, fitted, record: dict) -> None:
         },
         notes=[*plan.notes, *fitted.warnings],
         gp=fitted.gp,
+        row_names=plan.test_rows.tolist(),
     )
     with writing_together(out) as stage:
         fitted.model.save(
             stage / FILES["model"],
             encoder=plan.encoder,
-            provenance=about | {"scores": record["scores"]},
-            held_out=(plan.x_test[:_KEPT_ROWS], plan.y_test[:_KEPT_ROWS]),
+            provenance=about,
+            held_out=(plan.x_test[kept], plan.y_test[kept]),
         )
         (stage / FILES["report"]).write_text(page, encoding="utf-8")
         (stage / FILES["metrics"]).write_text(json.dumps(record, indent=2) + "\n")
@@ -242,20 +256,19 @@ def _write(out: Path, plan, fitted, record: dict) -> None:
 def _say_result(record: dict[str, Any], seconds: float) -> None:
     """What came out, in plain words."""
     scores, files = record["scores"], record["files"]
-    _say("")
+    typer.echo("")
+    typer.echo(record["verdict"])
     if record["task"] == "regression":
-        _say(record["verdict"])
-        _say(
-            f"Predictions are off by {scores['rmse']:.4g} (root mean square) and explain "
-            f"{max(scores['r2'], 0):.0%} of the variance of {record['target']!r}."
+        explained = (
+            f" and explain {max(scores['r2'], 0):.0%} of the variance" if scores["r2"] else ""
         )
+        typer.echo(f"Predictions are off by {scores['rmse']:.4g} (root mean square){explained}.")
     else:
-        _say(record["verdict"])
-        _say(f"Stated probabilities are off by {scores['ece']:.1%} on average.")
+        typer.echo(f"Stated probabilities are off by {scores['ece']:.1%} on average.")
     for warning in record["warnings"]:
-        _say(f"Warning: {warning}")
-    _say(f"Trained {record['members']} networks; {seconds:.0f} s in all.")
-    _say(f"Report:  {files['report']}  (open it in a browser, or forward it)")
-    _say(f"Scores:  {files['metrics']}")
-    _say(f"Model:   {files['model']}")
-    _say(f"Next:    anchored predict {files['model']} NEW_ROWS.csv > predictions.csv")
+        typer.echo(f"Warning: {warning}")
+    typer.echo(f"Trained {record['members']} networks; {seconds:.0f} s in all.")
+    typer.echo(f"Report:  {files['report']}  (open it in a browser, or forward it)")
+    typer.echo(f"Scores:  {files['metrics']}")
+    typer.echo(f"Model:   {files['model']}")
+    typer.echo(f"Next:    anchored predict {files['model']} NEW_ROWS.csv > predictions.csv")

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from anchored._files import writing
-from anchored.cli._common import fail, model_errors, table_errors
+from anchored.cli._common import (
+    check_coverage,
+    fail,
+    make_folder,
+    model_errors,
+    named,
+    table_errors,
+)
 
 
 def predict(
@@ -25,8 +32,7 @@ def predict(
     ] = False,
 ) -> None:
     """Predict the rows of a table: mean, deviations, interval and novelty, or probabilities."""
-    if coverage is not None and not 0 < coverage < 1:
-        fail(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+    check_coverage(coverage)
     if as_json and out is None:
         fail("--json needs --out: predictions and the summary cannot share standard output.")
     with model_errors(model):
@@ -37,12 +43,13 @@ def predict(
         fail(f"{model} was not fitted by `anchored fit`, so it cannot read tables.")
     from anchored.tables import CSVWriter
 
-    with table_errors(table):
-        if out is None:
+    if out is None:
+        with table_errors(table):
             record = _predict(loaded, table, coverage, CSVWriter(sys.stdout.buffer))
-        else:
-            with writing(out) as file:
-                record = _predict(loaded, table, coverage, CSVWriter(file))
+    else:
+        make_folder(out.parent)
+        with table_errors(table), writing(out) as file:
+            record = _predict(loaded, table, coverage, CSVWriter(file))
     for note in record["notes"]:
         typer.echo(f"anchored: note: {note}", err=True)
     if as_json:
@@ -61,12 +68,13 @@ def _predict(model, table: str, coverage: float | None, writer) -> dict:
         if not n_rows:
             encoder.check([*block.columns, *block.others])
             if block.others:
-                notes.append(f"columns ignored: {', '.join(block.others)}.")
+                notes.append(f"columns ignored: {named(block.others)}.")
         result = model.predict_table(block, coverage)
         writer.write(result)
         columns = list(result)
         n_rows += block.n_rows
-        n_novel += int((result["novelty"] > 1).sum())
+        if "novelty" in result:
+            n_novel += int((result["novelty"] > 1).sum())
     if n_novel:
         notes.append(
             f"{n_novel:,} of {n_rows:,} rows have a novelty above 1: the model knows few rows "

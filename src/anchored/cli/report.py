@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anchored.cli._common import fail, model_errors, table_errors, write
+from anchored.cli._common import check_coverage, fail, model_errors, table_errors, write
 
 
 def report(
@@ -25,48 +25,52 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Write one HTML file that says how far a saved model can be trusted."""
-    if coverage is not None and not 0 < coverage < 1:
-        fail(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+    check_coverage(coverage)
     import anchored
     from anchored import tabular
 
     with model_errors(model):
         fitted: Any = anchored.load(model)
     about = fitted.provenance_ or {}
-    if table is None:
-        if fitted.held_out_ is None:
-            fail(f"{model} holds no test rows: give a table with targets as well.")
-        x, y = fitted.held_out_
-        name = about.get("table", str(model))
-    else:
-        with table_errors(table):
-            x, y = _rows(fitted, about, table)
-        name = table
-    coverage = float(coverage or about.get("coverage", 0.9))
-    names = None if fitted.encoder_ is None else fitted.encoder_.feature_names
-    page = anchored.report(
-        fitted,
-        x,
-        y,
-        coverage=coverage,
-        feature_names=names,
-        title=f"{about.get('target', 'target')} in {name}",
-        about={"Model": str(model), "Rows": f"{len(y):,} of {name}"},
-    )
+    with table_errors(table or str(model)):
+        x, y, rows = _rows(fitted, about, table, model)
+        level = coverage or about.get("coverage", 0.9)
+        page = anchored.report(
+            fitted,
+            x,
+            y,
+            coverage=level,
+            title=f"{about.get('target', 'target')} in {table or about.get('table', model)}",
+            about={"Model": str(model), "Rows": f"{len(y):,} of {table or 'its own test rows'}"},
+            notes=about.get("notes", ()),
+            gp=_comparison(about),
+            row_names=rows,
+        )
+        scores = tabular.scores(fitted, x, y, level)
     write(out, page.encode())
     if as_json:
-        scores = tabular.scores(fitted, x, y, coverage)
-        record = {"schema": 1, "model": str(model), "rows": len(y), "coverage": coverage}
+        record = {"schema": 1, "model": str(model), "rows": len(y), "coverage": level}
         typer.echo(json.dumps(record | {"scores": scores, "report": str(out)}))
     else:
         typer.echo(f"Report: {out}")
 
 
-def _rows(model, about: dict, table: str) -> tuple:
+def _rows(model, about: dict, table: str | None, path: Path) -> tuple:
+    """Inputs, targets and the names of rows: of the table, or those kept in the file."""
     from anchored import tabular
     from anchored.tables import read_table
 
-    if model.encoder_ is None or "target" not in about:
-        fail("this model was not fitted by `anchored fit`, so it cannot read tables.")
-    content = read_table(table)
-    return tabular.rows_with_targets(model.encoder_, content, about["target"], about["task"])
+    if table is None:
+        if model.held_out_ is None:
+            fail(f"{path} holds no test rows: give a table with targets as well.")
+        return *model.held_out_, about.get("rows")
+    if model.encoder_ is None or not {"target", "task"} <= about.keys():
+        fail(f"{path} was not fitted by `anchored fit`, so it cannot read tables.")
+    return tabular.rows_with_targets(model, read_table(table), about["target"], about["task"])
+
+
+def _comparison(about: dict):
+    from anchored.metrics import GPComparison
+
+    found = about.get("gp")
+    return None if found is None else GPComparison(**found)

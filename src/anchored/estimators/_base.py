@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anchored import tuning
@@ -27,7 +27,7 @@ from anchored._validation import (
     positive,
     whole,
 )
-from anchored.data import Data, Standardiser
+from anchored.data import Data, Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
 from anchored.networks import MLP
 from anchored.predictive import Predictive
@@ -35,11 +35,12 @@ from anchored.priors import Prior
 from anchored.training import Schedule, decay_over
 from anchored.tuning import Settings
 
+_LOADED = ("encoder_", "provenance_", "held_out_")
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 LEAST_HELD_OUT = 30  # rows below which none are held out
 _MOST_HELD_OUT = 10_000
 _NOVELTY_ROWS = 20_000  # training rows whose disagreement is looked at
-USUAL = 0.99  # share of rows that count as usual
+_USUAL = 0.99  # share of rows that count as usual
 _WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
 
 
@@ -79,6 +80,8 @@ class AnchoredEstimator(BaseEstimator):
 
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
         """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""
+        for name in _LOADED:  # of another fit, in a file
+            self.__dict__.pop(name, None)
         # Settings first: a typing error shall not cost the time of tuning.
         self._make_network(1, n_rows=1)
         self._given_first_var()
@@ -219,7 +222,7 @@ class AnchoredEstimator(BaseEstimator):
                 on_check=on_check,
             )
         ensemble, others = (trained, None) if folds is None else trained.split(n_members)
-        _report_failures(ensemble, schedule.epochs)
+        _report_failures(ensemble, schedule)
         return ensemble, others
 
     def predict_dist(self, X) -> Predictive:
@@ -236,9 +239,10 @@ class AnchoredEstimator(BaseEstimator):
         """
         return unlikeness(self._disagreement(self._checked_inputs(X)), self.novelty_scale_)
 
-    def _usual_disagreement(self, x: np.ndarray) -> np.ndarray:
+    def _usual_disagreement(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """What one standardised training row in a hundred exceeds; the fit is complete by now."""
-        return np.quantile(self._disagreement(x[:_NOVELTY_ROWS]), USUAL, axis=0)
+        some = slice(_NOVELTY_ROWS)
+        return usual_quantile(self._disagreement(x[some]), weight[some])
 
     def save(
         self,
@@ -251,13 +255,17 @@ class AnchoredEstimator(BaseEstimator):
         """Write everything that predicts to one file; `anchored.load` reads it again.
 
         ``encoder``, ``provenance`` (anything JSON can hold) and ``held_out`` (inputs and targets
-        for a report) are kept with it. Training rows are not. The file is written whole or not
-        at all, and `anchored.runtime` predicts from it without JAX.
+        for a report) are kept with it, by default those it was loaded with; training rows are
+        not. The file is written whole or not at all, and `anchored.runtime` predicts from it
+        without JAX.
         """
         check_is_fitted(self, "ensemble_")
         from anchored import persistence  # it knows the estimators, so only now
 
-        persistence.save(self, path, encoder=encoder, provenance=provenance, held_out=held_out)
+        kept = {"encoder": encoder, "provenance": provenance, "held_out": held_out}
+        for name, value in kept.items():
+            kept[name] = getattr(self, f"{name}_", None) if value is None else value
+        persistence.save(self, path, **kept)
 
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.
@@ -283,15 +291,35 @@ class AnchoredEstimator(BaseEstimator):
         return function
 
 
-def held_out_folds(n_rows: int, n_folds: int, n_each: int, n_many: int) -> Folds:
+def usual_quantile(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """What one row in a hundred exceeds, column by column of ``values`` [row, column]."""
+    return np.quantile(values, _USUAL, axis=0, weights=weight, method="inverted_cdf")
+
+
+def merged_rows(x, y, weight, groups):
+    """`merge_rows` that keeps groups apart; their numbers [row] come last, None without them."""
+    if groups is None:
+        return (*merge_rows(x, y, weight), None)
+    check_consistent_length(x, groups)
+    _, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    x, y, weight = merge_rows(x, np.column_stack([y, numbers]), weight)
+    return x, y[:, :-1], weight, y[:, -1].astype(int)
+
+
+def held_out_folds(n_rows: int, groups, n_folds: int, n_each: int, n_many: int) -> Folds | None:
     """Every row once, in folds of ``n_each`` members, or a fifth of many rows for ``n_many``.
 
-    Rows must come in random order.
+    Rows must come in random order. A group is held out as a whole; of one group, nothing is.
     """
+    unit = np.arange(n_rows) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n_folds = min(n_folds, int(unit.max()) + 1)
+    if n_folds < 2:
+        return None
     if n_rows < tuning.MANY_ROWS:
-        return Folds(np.arange(n_rows) % n_folds, np.repeat(np.arange(n_folds), n_each))
+        return Folds(unit % n_folds, np.repeat(np.arange(n_folds), n_each))
     of_row = np.full(n_rows, -1)
-    of_row[: min(n_rows // 5, _MOST_HELD_OUT)] = 0
+    held = np.arange(n_rows // 5) if groups is None else np.flatnonzero(unit % min(5, n_folds) == 0)
+    of_row[held[:_MOST_HELD_OUT]] = 0
     return Folds(of_row, np.zeros(n_many, int))
 
 
@@ -316,7 +344,7 @@ def random_key(random_state) -> jax.Array:
     return jax.random.key(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _report_failures(ensemble: Ensemble, epochs: int) -> None:
+def _report_failures(ensemble: Ensemble, schedule: Schedule) -> None:
     n_trained = len(ensemble.info.status)
     if ensemble.n_members < min(2, n_trained):
         raise EnsembleError(
@@ -332,10 +360,12 @@ def _report_failures(ensemble: Ensemble, epochs: int) -> None:
         )
     late = [j for j in ensemble.member_ids if ensemble.info.status[j] == Status.STEP_LIMIT]
     if late:
+        more = f"Raise `epochs` (it was {schedule.epochs:,})"
+        if np.isfinite(schedule.max_seconds):
+            more = f"Raise `max_seconds` (it was {schedule.max_seconds:g})"
         warnings.warn(
             f"Members {late} were still improving when training stopped after "
-            f"{ensemble.info.steps[-1]:,} steps. Raise `epochs` (it was {epochs:,}) for a closer "
-            "fit; predictions are usable.",
+            f"{ensemble.info.steps[-1]:,} steps. {more} for a closer fit; predictions are usable.",
             ConvergenceWarning,
             stacklevel=4,
         )

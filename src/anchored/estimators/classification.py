@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 from sklearn.base import ClassifierMixin
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
 from anchored import health, tuning
@@ -12,16 +13,16 @@ from anchored._errors import unknown_name
 from anchored._special import logit_spread, tempered
 from anchored._validation import check_range
 from anchored.calibration import fit_temperature
-from anchored.data import merge_rows
 from anchored.ensembles import METHODS, Folds
 from anchored.estimators._base import (
     LEAST_HELD_OUT,
-    USUAL,
     AnchoredEstimator,
     Model,
     held_out_folds,
     held_out_outputs,
+    merged_rows,
     random_key,
+    usual_quantile,
 )
 from anchored.likelihoods import Categorical
 from anchored.predictive import Predictive
@@ -97,10 +98,11 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.
 
-        A row of weight w counts as w rows; rows of weight zero are left out.
+        A row of weight w counts as w rows; rows of weight zero are left out. Rows of one of
+        ``groups`` [row] (a patient, a site) are held out together.
         """
         names = [name for name, row in METHODS.items() if not row.target_noise]
         if self.method not in names:
@@ -115,36 +117,39 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             )
         kept = weight > 0
         labels = np.asarray(np.searchsorted(classes, y[kept]), np.float64)[:, None]
-        x, labels, weight = merge_rows(X[kept], labels, weight[kept])
+        if groups is not None:
+            check_consistent_length(X, groups)
+            groups = np.asarray(groups)[kept]
+        x, labels, weight, groups = merged_rows(X[kept], labels, weight[kept], groups)
         x_standardiser = self._input_standardiser(x, weight)
         x = check_range(x_standardiser.forward(x))
         first_var = self._given_first_var() or 1.0
         if self._needs_first_var():
             first_var = tuning.tune_classification(self._twin(x), x, labels[:, 0], weight)
         model = self._model(x, labels, weight, Categorical(), len(classes), first_var)
-        folds = self._held_out(model)
+        folds = self._held_out(model, groups)
         ensemble, others = self._train(random_key(self.random_state), model, folds)
         temperature, usual = 1.0, None
         if folds is not None and others is not None and others.n_members == len(folds.of_member):
             rows, logits = held_out_outputs(others, folds, x)
             probabilities = special.softmax(logits, axis=-1).mean(axis=0)
             temperature = fit_temperature(probabilities, labels[rows, 0].astype(int), weight[rows])
-            usual = np.quantile(_apart(logits), USUAL, axis=0)
+            usual = usual_quantile(_apart(logits), weight[rows])
         # Only now, so that a fit that fails leaves an earlier one as it was.
         self.ensemble_, self.prior_ = ensemble, model.prior
         self.x_standardiser_, self.classes_ = x_standardiser, classes
         self.temperature_ = temperature
-        self.novelty_scale_ = self._usual_disagreement(x) if usual is None else usual
+        self.novelty_scale_ = usual if usual is not None else self._usual_disagreement(x, weight)
         means = ensemble.moments(x[:_HEALTH_ROWS])[0]
         health.report(health.collapsed_members(means, ensemble.member_ids))
         return self
 
-    def _held_out(self, model: Model) -> Folds | None:
+    def _held_out(self, model: Model, groups) -> Folds | None:
         """Other members for the temperature; slow networks and few rows go without."""
         n_rows = model.data.n_rows
         if n_rows < LEAST_HELD_OUT or not getattr(model.network, "vmappable", True):
             return None
-        return held_out_folds(n_rows, *_FOLDS, _MANY)
+        return held_out_folds(n_rows, groups, *_FOLDS, _MANY)
 
     def _disagreement(self, x: np.ndarray) -> np.ndarray:
         return _apart(self.ensemble_.outputs(x))

@@ -11,17 +11,17 @@ from sklearn.base import RegressorMixin
 from anchored import gp, health, tuning
 from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
-from anchored.calibration import moderated
 from anchored.conformal import Conformal
-from anchored.data import Standardiser, merge_rows
+from anchored.data import Standardiser
 from anchored.ensembles import METHODS, Ensemble, Folds
 from anchored.estimators._base import (
     LEAST_HELD_OUT,
-    USUAL,
     AnchoredEstimator,
     held_out_folds,
     held_out_outputs,
+    merged_rows,
     random_key,
+    usual_quantile,
 )
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.metrics import GPComparison
@@ -135,10 +135,11 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and targets y [row] or [row, output].
 
-        A row of weight w counts as w rows; rows of weight zero are left out.
+        A row of weight w counts as w rows; rows of weight zero are left out. Rows of one of
+        ``groups`` [row] (a patient, a site) are held out together.
         """
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
@@ -147,7 +148,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self._tuned = _as_settings(self.settings)
         X, y, weight = self._check_fit_input(X, y, sample_weight, multi_output=True, y_numeric=True)
         one_target = y.ndim == 1
-        x, y, weight = merge_rows(X, np.asarray(y, np.float64).reshape(len(y), -1), weight)
+        y = np.asarray(y, np.float64).reshape(len(y), -1)
+        x, y, weight, groups = merged_rows(X, y, weight, groups)
         x_standardiser = self._input_standardiser(x, weight)
         y_standardiser = _target_standardiser(y, weight)
         x, y = check_range(x_standardiser.forward(x)), y_standardiser.forward(y)
@@ -160,7 +162,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         folds = None
         # Networks that run one by one are slow: they get no others beside them.
         if given is None and noise_var is not None and getattr(model.network, "vmappable", True):
-            folds = _held_out(len(x), self.n_members)
+            folds = _held_out(len(x), self.n_members, groups)
         ensemble, others = self._train(key, model, folds)
         noise = usual = None
         if folds is not None and others is not None and others.n_members == len(folds.of_member):
@@ -179,7 +181,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self._train_rows = (x, y, weight) if len(x) <= GP_MAX_ROWS else None
         self.noise_var_ = None if noise_var is None else noise_var * y_standardiser.scale**2
         if usual is None:
-            self.novelty_scale_ = self._usual_disagreement(x)
+            self.novelty_scale_ = self._usual_disagreement(x, weight)
         else:
             self.novelty_scale_ = usual * y_standardiser.scale
         self._check_health(x, y, weight, first_var, given)
@@ -330,11 +332,12 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
     return standardiser
 
 
-def _held_out(n_rows: int, n_members: int) -> Folds | None:
+def _held_out(n_rows: int, n_members: int, groups) -> Folds | None:
     """None if there are too few rows, or one member only, which has no spread."""
     if n_members < 2 or n_rows < LEAST_HELD_OUT:
         return None
-    return held_out_folds(n_rows, *(_FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS), _MANY)
+    n_folds, n_each = _FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS
+    return held_out_folds(n_rows, groups, n_folds, n_each, _MANY)
 
 
 def _learn_noise(key, x, means, y, weight, family: str) -> list[NoiseModel]:
@@ -347,11 +350,8 @@ def _learn_noise(key, x, means, y, weight, family: str) -> list[NoiseModel]:
 
 def _usual_spread(noise: list[NoiseModel], means, weight) -> np.ndarray:
     """Epistemic deviation [out] that few held-out rows exceed, standardised."""
-    variances = [
-        model.calibration.factor * np.quantile(moderated(means[..., i], weight)[0], USUAL)
-        for i, model in enumerate(noise)
-    ]
-    return np.sqrt(variances)
+    factor = np.array([model.calibration.factor for model in noise])
+    return np.sqrt(factor * usual_quantile(means.var(axis=0, ddof=1), weight))
 
 
 def _average_noise(noise: list[NoiseModel], x: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from anchored._files import write_whole
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.metrics import GPComparison
 from anchored.reporting import _classes, _making, _page, _regression
-from anchored.reporting._case import Case, Chapter, row_names, table_columns
+from anchored.reporting._case import Case, Chapter, names_of_rows, table_columns
 from anchored.reporting._headline import headline as headline
 from anchored.reporting._importance import Columns
 from anchored.reporting._markup import plain, tag
@@ -51,6 +51,7 @@ def report(
     about: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
     gp: GPComparison | None = None,
+    row_names: Sequence[str] | None = None,
 ) -> str:
     """A self-contained HTML page on how far a fitted estimator can be trusted.
 
@@ -65,6 +66,7 @@ def report(
     about : more lines for "what was fitted", such as the file and the date.
     notes : remarks to show, such as warnings of the fit.
     gp : comparison with the infinite-width GP; made here if that is quick.
+    row_names : what to call the rows; else a frame's index, or numbers from 0.
     """
     if not isinstance(estimator, (AnchoredRegressor, AnchoredClassifier)):
         raise TypeError(
@@ -74,8 +76,11 @@ def report(
     if not (isinstance(coverage, (float, np.floating)) and 0 < coverage < 1):
         raise bad_value("coverage", coverage, "a number between 0 and 1, both excluded")
     dist = estimator.predict_dist(X)
-    chapters = _chapters(estimator, dist, X, y, coverage, feature_names)
     n_rows = len(dist.mean)
+    rows = names_of_rows(X, n_rows) if row_names is None else [str(name) for name in row_names]
+    if len(rows) != n_rows:
+        raise bad_value("row_names", f"{len(rows)} of them", f"{n_rows} names, one for each row")
+    chapters = _chapters(estimator, dist, X, y, coverage, feature_names, rows)
     heading = title if title is not None else f"How far to trust {_target(y)}"
     subtitle = f"{type(estimator).__name__} on {counted(n_rows, 'held-out row')}"
     top = [part for chapter in chapters for part in chapter.top]
@@ -94,10 +99,11 @@ def report(
     return page
 
 
-def _chapters(estimator, dist, X, y, coverage: float, feature_names) -> list[Chapter]:
+def _chapters(
+    estimator, dist, X, y, coverage: float, feature_names, rows: list[str]
+) -> list[Chapter]:
     """One chapter, or one for each output."""
     x, columns = _table(estimator, X, feature_names)
-    rows = row_names(X, len(dist.mean))
     if isinstance(estimator, AnchoredClassifier):
         numbers, labels = _class_numbers(estimator.classes_, y, len(rows))
         case = Case(dist, numbers, x, columns, estimator.predict_dist, rows, float(coverage))

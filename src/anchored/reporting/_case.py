@@ -47,7 +47,7 @@ class Chapter:
     sections: tuple[Section, ...]
 
 
-def row_names(X, n_rows: int) -> list[str]:
+def names_of_rows(X, n_rows: int) -> list[str]:
     """Labels of a frame's index, or numbers from 0."""
     index = getattr(X, "index", None)
     if hasattr(X, "columns") and index is not None and len(index) == n_rows:
