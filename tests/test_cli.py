@@ -262,9 +262,8 @@ def test_odd_tables_get_a_plan_or_one_clear_line(tmp_path):
         "european": [f"{1 + i % 12:02d}/{1 + i % 11:02d}/2023" for i in range(60)],
         "days": days,
     }
-    table = write_csv(
-        tmp_path / "odd.csv", list(columns), [list(r) for r in zip(*columns.values())]
-    )
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    table = write_csv(tmp_path / "odd.csv", list(columns), rows)
     for options, words in (
         (["--target", "late", "--time", "order"], "one class only"),
         (["--target", "same"], "one value only"),

@@ -259,9 +259,8 @@ def _say_result(record: dict[str, Any], seconds: float) -> None:
     typer.echo("")
     typer.echo(record["verdict"])
     if record["task"] == "regression":
-        explained = (
-            f" and explain {max(scores['r2'], 0):.0%} of the variance" if scores["r2"] else ""
-        )
+        share = max(scores["r2"] or 0.0, 0.0)
+        explained = f" and explain {share:.0%} of the variance" if share else ""
         typer.echo(f"Predictions are off by {scores['rmse']:.4g} (root mean square){explained}.")
     else:
         typer.echo(f"Stated probabilities are off by {scores['ece']:.1%} on average.")
