@@ -155,8 +155,16 @@ AnchoredRegressor(random_state=0).fit(X, y)
 print(time.perf_counter() - started)
 """
 
-MEMORY = """
-import resource
+# Not getrusage: its peak survives an exec and would be that of this process.
+PEAK = """
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+"""
+
+MEMORY = (
+    PEAK
+    + """
 import numpy as np
 from anchored import AnchoredRegressor
 rng = np.random.default_rng(0)
@@ -165,8 +173,9 @@ y = X[:, 0] * X[:, 1] + rng.normal(size=1_000_000)
 data = X.nbytes + y.nbytes
 model = AnchoredRegressor(n_members=10, epochs=2, random_state=0).fit(X, y)
 model.predict(X, return_std=True)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - data) / 1e9)
+print((peak() - data) / 1e9)
 """
+)
 
 
 def fresh_processes() -> list[Line]:
@@ -208,14 +217,17 @@ runtime.load({model!r}).predict([[0.0] * 10])
 print(time.perf_counter() - started)
 """
 
-PREDICT = """
-import resource, time
+PREDICT = (
+    PEAK
+    + """
+import time
 started = time.perf_counter()
 from anchored.cli import app
 app(["predict", {model!r}, {table!r}, "--out", {out!r}], standalone_mode=False)
 seconds = time.perf_counter() - started
-print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
+print(seconds, peak() / 1e6)
 """
+)
 
 
 def saved_models() -> list[Line]:
