@@ -178,9 +178,9 @@ def test_layers_by_the_number_of_rows():
 def test_every_row_is_held_out_once_or_a_fifth_of_many():
     from anchored.estimators.regression import _held_out
 
-    few, many, most = (_held_out(n, n_members=5) for n in (4_999, 6_000, 100_000))
-    assert _held_out(29, n_members=5) is _held_out(100, n_members=1) is None
-    fewest = _held_out(499, n_members=5)
+    few, many, most = (_held_out(n, 5, None) for n in (4_999, 6_000, 100_000))
+    assert _held_out(29, 5, None) is _held_out(100, 1, None) is None
+    fewest = _held_out(499, 5, None)
     assert np.bincount(fewest.of_member).tolist() == [3] * 10
     assert np.ptp(np.bincount(fewest.of_row)) <= 1
     assert set(few.of_row) == set(few.of_member) == set(range(5))

@@ -34,7 +34,7 @@ VOID = {"meta", "path", "rect", "circle"}
 
 def hostile_table(n, seed=0):
     rng = np.random.default_rng(seed)
-    X = pd.DataFrame(rng.normal(size=(n, len(HOSTILE))), columns=HOSTILE)
+    X = pd.DataFrame(rng.normal(size=(n, len(HOSTILE))), columns=pd.Index(HOSTILE, dtype=object))
     y = pd.Series(2 * X[HOSTILE[0]] + 0.5 * rng.normal(size=n), name="</title><script>x()</script>")
     return X, y
 
