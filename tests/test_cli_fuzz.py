@@ -1,4 +1,4 @@
-"""Mangled tables and models through the commands, 2,000 of each in the slow tests: one line each."""
+"""Mangled tables and models through the commands, 2,000 each in the slow tests: a line each."""
 
 import random
 
