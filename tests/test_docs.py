@@ -99,3 +99,15 @@ def test_the_readme_s_rows_a_second_are_the_recorded_ones():
     lines = json.loads((ROOT / "benchmarks/results/speed.json").read_text())["lines"]
     speed = next(x["value"] for x in lines if x["unit"] == "rows/s")
     assert f"{round(speed, -3):,.0f} rows a second" in (ROOT / "README.md").read_text()
+
+
+def test_the_readme_s_coverage_is_the_recorded_one():
+    from benchmarks import uci_page
+
+    means = []
+    for path in sorted((uci_page.RECORDS / "defaults").glob("*/*.json")):
+        splits = json.loads(path.read_text())["splits"].values()
+        means.append(sum(split["coverage_90"] for split in splits) / len(splits))
+    assert len(means) == 10
+    assert 0.87 < min(means) < max(means) < 0.93
+    assert "cover between 87 and 93 %" in (ROOT / "README.md").read_text()

@@ -29,7 +29,7 @@ from anchored.tuning import FEW_ROWS, MANY_ROWS, N_STEPS, default_schedule
 TASKS = ("regression", "classification")
 LEAST_ROWS = 20
 _TEST_SHARE, _MOST_TEST = 0.2, 10_000
-_OPERATIONS = 2e10  # a second and core that training gets done, measured on common machines
+_OPERATIONS = 2e10  # a second and core, about what docs/own_tables.md was made with
 _COMPILING = 6.0  # seconds
 _MOST_NAMED = 20  # columns in a message
 _GP_ROWS = 2_000  # most training rows for which the exact answer is worth the wait
@@ -43,7 +43,8 @@ class Plan:
     ----------
     task, reason : regression or classification, and why.
     target : name of the target column.
-    encoder : turns the other columns into numbers; made from the training rows alone.
+    encoder : turns the other columns into numbers; made from the training rows alone, unless a
+        cell of a test row could then not be read (a note says so).
     x, y, x_test, y_test : the rows to train and to test on.
     test_rows : numbers of the test rows in the table, from 1 below its header.
     groups : of the training rows, if a column names them.

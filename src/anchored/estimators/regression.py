@@ -13,7 +13,7 @@ from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
 from anchored.conformal import Conformal
 from anchored.data import Standardiser
-from anchored.ensembles import METHODS, Ensemble, Folds
+from anchored.ensembles import METHODS, Folds
 from anchored.estimators._base import (
     LEAST_HELD_OUT,
     AnchoredEstimator,
@@ -171,7 +171,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             noise_var = _average_noise(noise, x, weight)
             usual = _usual_spread(noise, means, weight[rows])
         elif given is None and noise_var is not None:
-            noise_var = np.maximum(noise_var, _unexplained(ensemble, x, y, weight))
+            means = ensemble.moments(x[:_RESIDUAL_ROWS])[0]
+            noise_var = np.maximum(noise_var, _unexplained(means, y, weight))
         # Only now, so that a fit that fails leaves an earlier one as it was.
         self.ensemble_, self.prior_ = ensemble, model.prior
         self.x_standardiser_, self.y_standardiser_ = x_standardiser, y_standardiser
@@ -195,7 +196,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if noise_var is None or not METHODS[self.method].penalised:
             return
         if given is None:
-            left = _unexplained(ensemble, x, y, weight)
+            left = _unexplained(means, y, weight)
             health.report(health.penalty_dominates(left, np.asarray(noise_var)))
         if self._needs_first_var():
             health.report(health.prior_at_the_end(first_var))
@@ -360,12 +361,12 @@ def _average_noise(noise: list[NoiseModel], x: np.ndarray, weight: np.ndarray) -
     return np.array([np.average(model.at(x), weights=weight) for model in noise])
 
 
-def _unexplained(ensemble: Ensemble, x, y, weight) -> np.ndarray:
-    """Mean squared residual [out] of the pooled mean on training rows, standardised.
+def _unexplained(means: np.ndarray, y, weight) -> np.ndarray:
+    """Mean squared residual [out] of pooled ``means`` of the first rows, standardised.
 
     The kernel may explain noise away that finite networks cannot; the noise is never less than
     what they leave over on the very rows they were trained on.
     """
-    x, y, weight = x[:_RESIDUAL_ROWS], y[:_RESIDUAL_ROWS], weight[:_RESIDUAL_ROWS]
-    residual = y - ensemble.moments(x)[0].mean(axis=0)
+    y, weight = y[: means.shape[1]], weight[: means.shape[1]]
+    residual = y - means.mean(axis=0)
     return weight @ np.square(residual) / weight.sum()

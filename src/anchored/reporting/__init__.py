@@ -15,6 +15,7 @@ from anchored._errors import bad_value
 from anchored._files import write_whole
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.metrics import GPComparison
+from anchored.predictive import checked_coverage
 from anchored.reporting import _classes, _making, _page, _regression
 from anchored.reporting._case import Case, Chapter, names_of_rows, table_columns
 from anchored.reporting._headline import headline as headline
@@ -73,8 +74,7 @@ def report(
             "`estimator` must be a fitted AnchoredRegressor or AnchoredClassifier; got "
             f"{type(estimator).__name__}. Of a pipeline, give the last step and X as it sees it."
         )
-    if not (isinstance(coverage, (float, np.floating)) and 0 < coverage < 1):
-        raise bad_value("coverage", coverage, "a number between 0 and 1, both excluded")
+    coverage = checked_coverage(coverage)
     dist = estimator.predict_dist(X)
     n_rows = len(dist.mean)
     rows = names_of_rows(X, n_rows) if row_names is None else [str(name) for name in row_names]

@@ -169,10 +169,12 @@ def _importance(case: Case) -> Importance | None:
 
 def _sources(case: Case) -> Markup:
     dist = case.dist
-    share = dist.mutual_information.sum() / max(dist.entropy.sum(), np.finfo(float).tiny)
+    # A temperature below one may leave less entropy than the members' own disagreement.
+    entropy = np.maximum(dist.entropy, dist.mutual_information)
+    share = dist.mutual_information.sum() / max(entropy.sum(), np.finfo(float).tiny)
     return _page.figure(
         "Epistemic and aleatoric",
-        _figures.variance_shares(dist.entropy, dist.mutual_information, "rows by their entropy"),
+        _figures.variance_shares(entropy, dist.mutual_information, "rows by their entropy"),
         f"{percent(share)} of the entropy is epistemic.",
         "Epistemic is what members disagree on (mutual information), and goes away with more "
         "rows like these; the rest is overlap of the classes, and stays.",
