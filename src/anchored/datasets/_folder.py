@@ -4,8 +4,14 @@ The folder is ``data_dir`` or the environment variable ``ANCHORED_DATA``; its fi
 they are. What it lacks is downloaded once and checked against the registry's sha256.
 """
 
+import lzma
 import os
+import zipfile
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
+
+import numpy as np
 
 from anchored._errors import MissingDataError
 from anchored.datasets._fetch import FetchError, fetch
@@ -38,6 +44,17 @@ def find_in_folder(file: str, data_dir: str | Path | None) -> Path | None:
     """The path of ``file`` in the user's folder, if there is a folder and it has the file."""
     folder = _folder(data_dir)
     return folder / file if folder and (folder / file).is_file() else None
+
+
+def read_arrays(path: Path, names: Iterable[str]) -> list[np.ndarray]:
+    """Arrays of an npz file, by their names."""
+    try:
+        with np.load(path) as stored:
+            return [stored[name] for name in names]
+    except KeyError as error:
+        raise ValueError(f"{path} lacks an array: {error.args[0]}.") from error
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{path} is not a whole npz file ({error}). Get it again.") from error
 
 
 def _folder(data_dir: str | Path | None) -> Path | None:

@@ -1,10 +1,14 @@
-"""MNIST and Fashion-MNIST, read from their gzipped idx files.
+"""MNIST and Fashion-MNIST, read from their gzipped idx files, and CIFAR-10.
 
 Files are read from a folder (``data_dir`` or the environment variable ``ANCHORED_DATA``), where
-they are named like ``mnist-train-images-idx3-ubyte.gz``, or else downloaded.
+they are named like ``mnist-train-images-idx3-ubyte.gz``, or else downloaded. Those of CIFAR-10 are
+``cifar10-train-1.npz`` and so on with arrays x and y, or as published: PNG sheets with an image in
+each row, which Pillow reads.
 """
 
 import gzip
+import itertools
+import json
 import math
 import zlib
 from pathlib import Path
@@ -13,15 +17,18 @@ from typing import NamedTuple
 import numpy as np
 
 from anchored._errors import unknown_name
-from anchored.datasets._folder import find_file
+from anchored.datasets._folder import find_file, find_in_folder, read_arrays
 from anchored.datasets.registry import IMAGES
 
-_SIDE = 28
 _UNSIGNED_BYTE = 0x08  # idx's code of the only type these files have
+_N_BATCHES = 5  # files that CIFAR-10's training part comes in
 
 
 class Images(NamedTuple):
-    """Grey images [batch, 28, 28] from 0 to 255, and class numbers [batch], all uint8."""
+    """Images from 0 to 255, and class numbers [batch], all uint8.
+
+    Grey images are [batch, 28, 28], those of CIFAR-10 [batch, 32, 32, 3].
+    """
 
     train_x: np.ndarray
     train_y: np.ndarray
@@ -30,21 +37,22 @@ class Images(NamedTuple):
 
 
 def load_images(name: str, data_dir: str | Path | None = None) -> Images:
-    """Training and test images of one of the registry's ``IMAGES``, with their labels."""
+    """Training and test images of one of the registry's ``IMAGES``, with their labels.
+
+    ``cifar-10`` may be a part only: from a folder that has some of its five training batches come
+    these, 10,000 images each. The whole has ``describe(name).n_train``.
+    """
     if name not in IMAGES:
         raise unknown_name("name", name, IMAGES)
+    if name == "cifar-10":
+        return _load_cifar(data_dir)
     arrays = []
     for part in ("train", "t10k"):
         images, labels = (
             find_file(f"{name}-{part}-{kind}-ubyte.gz", data_dir)
             for kind in ("images-idx3", "labels-idx1")
         )
-        x, y = read_idx(images, n_axes=3), read_idx(labels, n_axes=1)
-        if x.shape[1:] != (_SIDE, _SIDE):
-            raise ValueError(f"{images} holds images of {x.shape[1:]} pixels; need 28 by 28.")
-        if len(x) != len(y):
-            raise ValueError(f"{images} has {len(x)} images, {labels.name} {len(y)} labels.")
-        arrays += [x, y]
+        arrays += _checked(name, images, read_idx(images, n_axes=3), read_idx(labels, n_axes=1))
     return Images(*arrays)
 
 
@@ -67,3 +75,59 @@ def read_idx(path: Path, n_axes: int) -> np.ndarray:
             f"{len(content) - start:,}. Fetch it again."
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
+
+
+def _load_cifar(data_dir: str | Path | None) -> Images:
+    batches = [f"train-{i}" for i in range(1, _N_BATCHES + 1)]
+    paths = list(itertools.takewhile(bool, (_batch_in_folder(b, data_dir) for b in batches)))
+    paths = paths or [find_file(f"cifar10-{batch}.png", data_dir) for batch in batches]
+    train = [_read_batch(path, "train", i, data_dir) for i, path in enumerate(paths)]
+    path = _batch_in_folder("test", data_dir) or find_file("cifar10-test.png", data_dir)
+    return Images(
+        *map(np.concatenate, zip(*train, strict=True)), *_read_batch(path, "test", 0, data_dir)
+    )
+
+
+def _batch_in_folder(batch: str, data_dir: str | Path | None) -> Path | None:
+    files = (f"cifar10-{batch}.{suffix}" for suffix in ("npz", "png"))
+    return next(filter(None, (find_in_folder(file, data_dir) for file in files)), None)
+
+
+def _read_batch(
+    path: Path, part: str, i: int, data_dir: str | Path | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Images and labels of batch number ``i`` of a part; those in PNG have their labels apart."""
+    if path.suffix == ".npz":
+        x, y = read_arrays(path, ("x", "y"))
+    else:
+        x = _read_sheet(path)
+        every = json.loads(find_file(f"cifar10-{part}-labels.json", data_dir).read_text())
+        y = np.array(every[i * len(x) : (i + 1) * len(x)], np.uint8)
+    return _checked("cifar-10", path, x, y)
+
+
+def _read_sheet(path: Path) -> np.ndarray:
+    """The images of a PNG sheet: each of its rows is one, its pixels row by row."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise ImportError(f"{path} needs Pillow: pip install 'anchored[data]'.") from error
+    try:
+        with Image.open(path) as sheet:
+            pixels = np.array(sheet.convert("RGB"))
+    except (UnidentifiedImageError, OSError) as error:
+        raise ValueError(f"{path} is not a whole PNG file ({error}). Get it again.") from error
+    side = math.isqrt(pixels.shape[1])
+    if side**2 != pixels.shape[1]:
+        raise ValueError(f"{path} has rows of {pixels.shape[1]} pixels, which are no square.")
+    return pixels.reshape(-1, side, side, 3)
+
+
+def _checked(name: str, path: Path, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    need = IMAGES[name].shape[1:]
+    if x.shape[1:] != need:
+        sides = " by ".join(map(str, need))
+        raise ValueError(f"{path} holds images of {x.shape[1:]} pixels; need {sides}.")
+    if len(x) != len(y):
+        raise ValueError(f"{path} has {len(x)} images, but there are {len(y)} labels.")
+    return x, y

