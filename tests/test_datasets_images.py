@@ -44,7 +44,9 @@ def test_missing_files_and_names_are_explained(folder, monkeypatch):
         load_images("mnist")
     with pytest.raises(FileNotFoundError, match=r"There is no mnist-train-images-idx3-ubyte\.gz"):
         load_images("mnist", path)
-    with pytest.raises(ValueError, match=r"must be one of mnist, fashion-mnist; got 'mnits'"):
+    with pytest.raises(
+        ValueError, match=r"must be one of mnist, fashion-mnist, cifar-10; got 'mnits'"
+    ):
         load_images("mnits", path)
 
 

@@ -49,7 +49,7 @@ def find_in_folder(file: str, data_dir: str | Path | None) -> Path | None:
 def read_arrays(path: Path, names: Iterable[str]) -> list[np.ndarray]:
     """Arrays of an npz file, by their names."""
     try:
-        with np.load(path) as stored:
+        with path.open("rb") as file, np.load(file) as stored:
             return [stored[name] for name in names]
     except KeyError as error:
         raise ValueError(f"{path} lacks an array: {error.args[0]}.") from error

@@ -7,7 +7,6 @@ each row, which Pillow reads.
 """
 
 import gzip
-import itertools
 import json
 import math
 import zlib
@@ -78,19 +77,27 @@ def read_idx(path: Path, n_axes: int) -> np.ndarray:
 
 
 def _load_cifar(data_dir: str | Path | None) -> Images:
-    batches = [f"train-{i}" for i in range(1, _N_BATCHES + 1)]
-    paths = list(itertools.takewhile(bool, (_batch_in_folder(b, data_dir) for b in batches)))
-    paths = paths or [find_file(f"cifar10-{batch}.png", data_dir) for batch in batches]
-    train = [_read_batch(path, "train", i, data_dir) for i, path in enumerate(paths)]
-    path = _batch_in_folder("test", data_dir) or find_file("cifar10-test.png", data_dir)
-    return Images(
-        *map(np.concatenate, zip(*train, strict=True)), *_read_batch(path, "test", 0, data_dir)
-    )
+    train = [_read_batch(path, "train", i, data_dir) for i, path in enumerate(_batches(data_dir))]
+    test = _batch_in_folder("test", data_dir) or find_file("cifar10-test.png", data_dir)
+    x, y = (np.concatenate(arrays) for arrays in zip(*train, strict=True))
+    return Images(x, y, *_read_batch(test, "test", 0, data_dir))
 
 
-def _batch_in_folder(batch: str, data_dir: str | Path | None) -> Path | None:
-    files = (f"cifar10-{batch}.{suffix}" for suffix in ("npz", "png"))
-    return next(filter(None, (find_in_folder(file, data_dir) for file in files)), None)
+def _batches(data_dir: str | Path | None) -> list[Path]:
+    """Training batches in the folder, from the first to the last without a gap, or else all."""
+    names = [f"train-{i}" for i in range(1, _N_BATCHES + 1)]
+    paths = []
+    for name in names:
+        path = _batch_in_folder(name, data_dir)
+        if path is None:
+            break
+        paths.append(path)
+    return paths or [find_file(f"cifar10-{name}.png", data_dir) for name in names]
+
+
+def _batch_in_folder(name: str, data_dir: str | Path | None) -> Path | None:
+    stored = find_in_folder(f"cifar10-{name}.npz", data_dir)
+    return stored or find_in_folder(f"cifar10-{name}.png", data_dir)
 
 
 def _read_batch(

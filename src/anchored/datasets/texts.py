@@ -39,17 +39,17 @@ def load_texts(name: str, data_dir: str | Path | None = None) -> Texts:
     if name not in TEXTS:
         raise unknown_name("name", name, TEXTS)
     stored = find_in_folder(f"{name}.npz", data_dir)
-    if name == "imdb":
-        if stored:
-            return _read_reviews(stored)
-        return _read_review_files(find_file("aclImdb_v1.tar.gz", data_dir))
-    if stored:
-        return _modapte(_read_news(stored))
-    paths = [find_file(file.name, data_dir) for file in TEXTS[name].files]
-    return _modapte(itertools.chain.from_iterable(map(_read_sgml, paths)))
+    paths = [stored] if stored else [find_file(file.name, data_dir) for file in TEXTS[name].files]
+    texts = _read_imdb(paths[0]) if name == "imdb" else _read_reuters(paths)
+    for part, x, y in (("train", *texts[:2]), ("test", *texts[2:])):
+        if not x or len(x) != len(y):
+            raise ValueError(f"{paths[0]} has {len(x)} texts and {len(y)} labels to {part} with.")
+    return texts
 
 
-def _read_reviews(path: Path) -> Texts:
+def _read_imdb(path: Path) -> Texts:
+    if path.suffix != ".npz":
+        return _read_archive(path)
     arrays = []
     for part in ("train", "test"):
         names = (f"{part}_{array}" for array in ("text", "offsets", "label"))
@@ -61,7 +61,7 @@ def _read_reviews(path: Path) -> Texts:
 _REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 
 
-def _read_review_files(path: Path) -> Texts:
+def _read_archive(path: Path) -> Texts:
     """Reviews of the published archive, a file each: bad ones first, by number."""
     found = {"train": [], "test": []}
     try:
@@ -94,23 +94,24 @@ _PARTS = ("TRAIN", "TEST", "NOT-USED")
 _HAS_TOPICS = ("YES", "NO", "BYPASS")
 
 
-def _modapte(news: Iterator[_News]) -> Texts:
-    """Documents that were looked at for topics, in the parts named TRAIN and TEST."""
-    rows = [one for one in news if one.has_topics == "YES"]
+def _read_reuters(paths: list[Path]) -> Texts:
+    """The ModApte split: documents looked at for topics, in the parts named TRAIN and TEST."""
+    read = _read_joined if paths[0].suffix == ".npz" else _read_sgml
+    news = [one for path in paths for one in read(path) if one.has_topics == "YES"]
     arrays = []
     for part in ("TRAIN", "TEST"):
-        mine = [one for one in rows if one.part == part]
+        mine = [one for one in news if one.part == part]
         arrays += [[one.text for one in mine], np.array([one.topics for one in mine], np.str_)]
     return Texts(*arrays)
 
 
-def _read_news(path: Path) -> Iterator[_News]:
-    columns = []
-    for name in ("topics", "title", "body"):
-        columns.append(_cut(*read_arrays(path, (name, f"{name}_offsets"))))
+def _read_joined(path: Path) -> Iterator[_News]:
+    topics, titles, bodies = (
+        _cut(*read_arrays(path, (name, f"{name}_offsets"))) for name in ("topics", "title", "body")
+    )
     parts, attributes = read_arrays(path, ("lewissplit", "topics_attr"))
-    for part, attribute, topics, title, body in zip(parts, attributes, *columns, strict=True):
-        yield _News(_PARTS[part], _HAS_TOPICS[attribute], topics, _join(title, body))
+    for row in zip(parts, attributes, topics, titles, bodies, strict=True):
+        yield _News(_PARTS[row[0]], _HAS_TOPICS[row[1]], row[2], _join(row[3], row[4]))
 
 
 _DOCUMENT = re.compile(
@@ -118,18 +119,21 @@ _DOCUMENT = re.compile(
     r".*?<TEXT(.*?)>(.*?)</TEXT>",
     re.DOTALL,
 )
-_CONTROL = re.compile(r"&#\d+;")
 
 
 def _read_sgml(path: Path) -> Iterator[_News]:
     for has_topics, part, topics, kind, text in _DOCUMENT.findall(path.read_text("latin-1")):
-        title, body = (_between(tag, text) for tag in ("TITLE", "BODY"))
-        if "UNPROC" in kind:
-            body = text
-        title, body = (html.unescape(_CONTROL.sub(" ", words)).strip() for words in (title, body))
-        yield _News(
-            part, has_topics, " ".join(re.findall("<D>(.*?)</D>", topics)), _join(title, body)
-        )
+        if "UNPROC" in kind:  # neither title nor body is marked
+            title, body = "", re.sub("<[^>]*>", "", text)
+        else:
+            title, body = _between("TITLE", text), _between("BODY", text)
+        topics = " ".join(re.findall("<D>(.*?)</D>", topics))
+        yield _News(part, has_topics, topics, _join(_plain(title), _plain(body)))
+
+
+def _plain(text: str) -> str:
+    """Without references to control characters, and with those to others resolved."""
+    return html.unescape(re.sub(r"&#\d+;", " ", text)).strip()
 
 
 def _between(tag: str, text: str) -> str:
