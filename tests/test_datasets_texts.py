@@ -181,4 +181,4 @@ def test_stored_texts_have_the_recorded_numbers(uci_folder, name):
     else:
         assert texts.train_x[0].startswith("BAHIA COCOA REVIEW\nShowers continued")
         assert texts.train_y[0] == "cocoa"
-        assert not np.isin(["<D>", "<TITLE>"], texts.train_y).any()
+        assert not any("<" in topics for topics in texts.train_y)
