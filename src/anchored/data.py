@@ -1,6 +1,7 @@
 """Rows the way the core trains on them: weighted, merged, standardised and padded."""
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -8,14 +9,20 @@ import numpy as np
 
 from anchored._typing import Array
 
+_PIECE_BYTES = 2**26  # read at a time from rows that stay where they are
+_ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
+
+# Changes a batch of inputs at random, as they are before standardising: (generator, x) -> x.
+Augment = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Training rows on the device.
+    """Training rows on the device; inputs too large for it stay `HostRows`.
 
     Rows are padded with weight zero to one of a few lengths, so that data sets of nearly
-    the same size share one compiled program.
+    the same size share one compiled program. `HostRows` are not.
 
     Attributes
     ----------
@@ -23,7 +30,7 @@ class Data:
     n_rows : rows that are not padding.
     """
 
-    x: Array
+    x: "Array | HostRows"
     y: Array
     weight: Array
     n_rows: int
@@ -34,7 +41,8 @@ class Data:
 
         A weight w counts a row w times; rows of weight zero do not count at all.
         """
-        x, y = np.asarray(x), np.asarray(y)
+        x = x if isinstance(x, HostRows) else np.asarray(x)
+        y = np.asarray(y)
         weight = np.ones(len(x)) if weight is None else np.asarray(weight)
         if not len(x) == len(y) == len(weight):
             raise ValueError(
@@ -44,10 +52,12 @@ class Data:
         y = y[:, None] if y.ndim == 1 else y
         if not (len(x) and np.all(weight >= 0) and np.any(weight > 0)):
             raise ValueError("`weight` must be non-negative with at least one row above zero.")
+        if isinstance(x, HostRows):
+            columns = (_padded(array, len(x), np.float32) for array in (y, weight))
+            return cls(x, *columns, len(x))
         size = padded_size(len(x))
-        x_dtype = np.int32 if np.issubdtype(x.dtype, np.integer) else np.float32
         return cls(
-            _padded(x, size, x_dtype),
+            _padded(x, size, input_type(x.dtype)),
             _padded(y, size, np.float32),
             _padded(weight, size, np.float32),
             len(x),
@@ -57,6 +67,74 @@ class Data:
     def total_weight(self) -> float:
         """N of the scaling contract: how many rows the data stand for."""
         return float(jnp.sum(self.weight))
+
+
+@dataclasses.dataclass(frozen=True)
+class HostRows:
+    """Inputs [row, ...] that stay where they are, in a memory-mapped file say, until needed.
+
+    Indexing reads, standardises and returns rows; `batch` changes them at random first.
+
+    Attributes
+    ----------
+    source : the inputs as they are.
+    index : [row] their numbers in ``source``.
+    standardiser : what is done to them when they are read.
+    augment : what is done to them before that when they are trained on.
+    """
+
+    source: np.ndarray
+    index: np.ndarray
+    standardiser: "Standardiser"
+    augment: Augment | None = None
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self), *self.source.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the rows that are read."""
+        return np.dtype(np.int32 if self.standardiser.keeps_type else np.float32)
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.prod(self.source.shape[1:])) * self.dtype.itemsize
+
+    def __getitem__(self, rows) -> np.ndarray:
+        return self._read(self.source[self.index[rows]])
+
+    def batch(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Rows as they are trained on."""
+        x = self.source[self.index[rows]]
+        if self.augment is not None:
+            x, shape = self.augment(rng, x), x.shape
+            if np.shape(x) != shape:
+                raise ValueError(
+                    f"`augment` must keep the shape of a batch, {shape}; it made {np.shape(x)}."
+                )
+        return self._read(x)
+
+    def take(self, rows) -> "HostRows":
+        """Some of the rows, still unread."""
+        return dataclasses.replace(self, index=self.index[rows])
+
+    def pieces(self):
+        """All rows, a few at a time, as they are."""
+        size = max(1, _PIECE_BYTES // max(1, self.row_bytes))
+        for start in range(0, len(self), size):
+            yield self.source[self.index[start : start + size]]
+
+    def _read(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(self.standardiser.forward(x), self.dtype)
+
+
+def input_type(dtype) -> type:
+    """What inputs are held as on the device: whole numbers stay whole."""
+    return np.int32 if np.issubdtype(dtype, np.integer) else np.float32
 
 
 def padded_size(n: int) -> int:
@@ -103,8 +181,30 @@ class Standardiser:
         """Leaves its input as it is, type included."""
         return cls(np.zeros((), np.int64), np.ones((), np.int64))
 
+    @classmethod
+    def of_rows(cls, rows: HostRows, weight: np.ndarray) -> "Standardiser":
+        """What `fit` gives, reading each row once and few at a time."""
+
+        def averaged(values: np.ndarray) -> np.ndarray:  # [row] of images, [row, column] of tables
+            return values if values.ndim == 2 else values.reshape(len(values), -1).mean(axis=1)
+
+        share, start, mean, square = weight / weight.sum(), 0, 0.0, 0.0
+        for piece in rows.pieces():
+            values, some = piece.astype(np.float64), share[start : start + len(piece)]
+            mean = mean + some @ averaged(values)
+            square = square + some @ averaged(np.square(values))
+            start += len(piece)
+        mean, scale = np.asarray(mean), np.sqrt(np.maximum(square - np.square(mean), 0.0))
+        # What is constant up to rounding carries no information.
+        return cls(mean, np.where(scale > _ROUNDING * np.abs(mean), scale, 1.0))
+
+    @property
+    def keeps_type(self) -> bool:
+        """Whether it leaves its input as it is, type included."""
+        return self.scale.dtype.kind == "i"
+
     def forward(self, x: np.ndarray) -> np.ndarray:
-        if self.scale.dtype.kind == "i":
+        if self.keeps_type:
             return x
         return (x - self.mean) / self.scale
 

@@ -1,8 +1,8 @@
 """How a function of one member is run for all members on this machine.
 
 `Vmapped` is one compiled program for all members; `Threaded` splits them over cores, one
-such program each; `OneByOne` compiles for a single member and takes the members in turn
-(convolutions on CPU: their fast kernels exist neither under ``vmap`` nor inside a loop).
+such program each; `OneByOne` compiles one step of a single member, and each core takes members
+in turn (convolutions on CPU: their fast kernels exist neither under ``vmap`` nor in a loop).
 """
 
 import dataclasses
@@ -55,20 +55,22 @@ class Threaded:
 
 @dataclasses.dataclass(frozen=True)
 class OneByOne:
-    """One member after another, one step after another, from Python."""
+    """One step after another from Python, as many members at a time as there are cores."""
 
     def loop(self, body, state, own, shared, n_steps):
-        finished = []
-        for j in range(n_members_of(state)):
+        def run(j):
             member, mine = take_members(state, j), take_members(own, j)
             for step in range(n_steps):
                 member = _single_step(body, member, mine, shared, step)
-            finished.append(member)
-        return stack_members(finished)
+            return jax.block_until_ready(member)
+
+        return stack_members(list(_pool(n_cores()).map(run, range(n_members_of(state)))))
 
     def apply(self, function, own, shared):
-        members = [take_members(own, j) for j in range(n_members_of(own))]
-        return stack_members([_single_apply(function, member, shared) for member in members])
+        def run(j):
+            return jax.block_until_ready(_single_apply(function, take_members(own, j), shared))
+
+        return stack_members(list(_pool(n_cores()).map(run, range(n_members_of(own)))))
 
 
 def best_member_map(network: Network, n_members: int) -> MemberMap:

@@ -10,7 +10,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +20,7 @@ import optax
 
 from anchored._errors import Status, bad_value
 from anchored._typing import Array, MemberMap, Params
-from anchored.data import Data
+from anchored.data import Data, HostRows
 
 DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
 _FINAL_RATE = 0.01  # share of the learning rate left at the end, where nobody says otherwise
@@ -30,7 +30,10 @@ _N_SHUFFLES = 16
 _SEGMENT_STEPS = 1_000  # most steps between two looks at the objective
 _SEGMENT_ROWS = 4_000_000  # most row numbers held for one segment
 _MIN_CHECKS = 20
-_CHECK_ROWS = 4_096  # most rows the objective is looked at on
+_CHECK_ROWS = 4_096  # most rows the objective is looked at on ...
+_LEAST_CHECK_ROWS = 512  # ... and, if there are as many, the fewest
+_CHECK_SHARE = 8  # of the rows of the steps between two looks
+_BLOCK_BYTES = 2**26  # most inputs brought to the device at a time, of those that stay elsewhere
 _PATIENCE = 3  # quiet checks in a row before training stops early
 
 
@@ -103,6 +106,14 @@ def decay_over(n_steps: int) -> float:
     return _FINAL_RATE ** (DECAY_EVERY / max(DECAY_EVERY, n_steps))
 
 
+@lru_cache  # one object for equal settings: it is part of the compiled program's key
+def dropping_adam(
+    learning_rate: float, drops: tuple[tuple[int, float], ...]
+) -> optax.GradientTransformation:
+    """Adam whose rate is multiplied by a factor from each of some steps on: (step, factor)."""
+    return optax.adam(optax.piecewise_constant_schedule(learning_rate, dict(drops)))
+
+
 class Batch(NamedTuple):
     """The rows of one step."""
 
@@ -130,7 +141,7 @@ class TrainInfo(NamedTuple):
     """What a human wants to know."""
 
     status: np.ndarray  # [member] of Status
-    objective: np.ndarray  # [check, member], on at most 4,096 rows; first before any step
+    objective: np.ndarray  # [check, member], on some of the rows; first before any step
     steps: np.ndarray  # [check], steps done so far
 
 
@@ -149,7 +160,8 @@ class _Shared(NamedTuple):
     """What a step reads and all members share."""
 
     data: Data
-    batches: Array  # [step, batch] row numbers
+    batches: Array  # [step, batch] places in ``data``
+    rows: Array  # [step, batch] numbers of these rows; the places too unless inputs stay elsewhere
     first_step: int
     log_rate: float  # logarithms, because a power with a whole exponent is slow
     log_decay: float
@@ -165,9 +177,9 @@ class _Step:
     optimiser: optax.GradientTransformation
 
     def __call__(self, state: TrainState, own: Params, shared: _Shared, i: Array) -> TrainState:
-        rows, data = shared.batches[i], shared.data
+        at, rows, data = shared.batches[i], shared.rows[i], shared.data
         step = shared.first_step + i
-        batch = Batch(data.x[rows], data.y[rows], data.weight[rows], rows, shared.scale, step)
+        batch = Batch(data.x[at], data.y[at], data.weight[at], rows, shared.scale, step)
         gradient = jax.grad(self.loss)(state.params, own, shared.extra, batch)
         rate = jnp.exp(shared.log_rate + shared.log_decay * (step // DECAY_EVERY))
         return _moved(self.optimiser, state, gradient, rate)
@@ -243,22 +255,29 @@ def train(
     shared = _Shared(
         data=data,
         batches=jnp.zeros(()),
+        rows=jnp.zeros(()),
         first_step=0,
         log_rate=0.0 if own_rate else math.log(schedule.learning_rate),
         log_decay=0.0 if own_rate else math.log(schedule.decay_rate),
         scale=data.n_rows / (n_seen * data.total_weight),
         extra=extra,
     )
-    step, check, seen = _Step(loss, optimiser), Objective(loss), (extra, _check_batch(data))
+    # A look shall cost little beside the steps before it.
+    n_looked_at = min(_CHECK_ROWS, max(_LEAST_CHECK_ROWS, segment * n_seen // _CHECK_SHARE))
+    step, check = _Step(loss, optimiser), Objective(loss)
+    seen = (extra, _check_batch(data, n_looked_at))
     objective, steps = [np.asarray(member_map.apply(check, (params, own), seen))], [0]
     started = now = time.perf_counter()
     first = 0
     while first < n_steps:
         count = min(segment, n_steps - first)
-        shared = shared._replace(batches=feed.take(count), first_step=first)
-        state = member_map.loop(step, state, own, shared, count)
+        for block in feed.take(count):
+            shared = shared._replace(
+                data=block.data, batches=block.batches, rows=block.rows, first_step=first
+            )
+            state = member_map.loop(step, state, own, shared, block.n_steps)
+            first += block.n_steps
         objective.append(np.asarray(member_map.apply(check, (state.params, own), seen)))
-        first += count
         steps.append(first)
         before, now = now, time.perf_counter()
         left = started + schedule.max_seconds - now
@@ -292,13 +311,14 @@ def _brought_down(shared: _Shared, schedule: Schedule, step: int, n_steps: int) 
     return shared._replace(log_rate=rate - decay * done, log_decay=decay)
 
 
-def _check_batch(data: Data) -> Batch:
+def _check_batch(data: Data, n_rows: int) -> Batch:
     """The rows the objective is looked at on: spread evenly over those that count."""
-    x, y, weight = (np.asarray(array) for array in (data.x, data.y, data.weight))
+    x = data.x if isinstance(data.x, HostRows) else np.asarray(data.x)
+    y, weight = np.asarray(data.y), np.asarray(data.weight)
     counted = np.flatnonzero(weight)
-    few = counted[np.linspace(0, len(counted) - 1, min(len(counted), _CHECK_ROWS)).astype(int)]
+    few = counted[np.linspace(0, len(counted) - 1, min(len(counted), n_rows)).astype(int)]
     # Repeating the last row without weight keeps to few shapes, as the padding does.
-    spare = min(len(weight), _CHECK_ROWS) - len(few)
+    spare = min(len(weight), n_rows) - len(few)
     rows = np.concatenate([few, np.repeat(len(weight) - 1, spare)]).astype(np.int32)
     seen = np.concatenate([weight[few], np.zeros(spare, weight.dtype)])
     x, y, weight, rows = map(jnp.asarray, (x[rows], y[rows], seen, rows))
@@ -335,24 +355,60 @@ def _batches(seed: int, data: Data, schedule: Schedule) -> Iterator[np.ndarray]:
             yield order[:n_whole].reshape(-1, size)
 
 
+class _Block(NamedTuple):
+    """Some steps, and the rows they need."""
+
+    data: Data
+    batches: Array
+    rows: Array
+    n_steps: int
+
+
 class _Feed:
-    """Hands out the batches of one segment at a time, always in an array of the same shape."""
+    """Hands out the batches of a segment, always in arrays of the same shape."""
 
     def __init__(self, seed: int, data: Data, schedule: Schedule):
         self._epochs = _batches(seed, data, schedule)
         self._left = np.zeros((0, schedule.batch_rows(data)), np.int32)
-        self._max_steps = _max_segment(data, schedule)
+        self._data, self._max_steps = data, _max_segment(data, schedule)
+        self._rng = np.random.default_rng([seed, 1])
 
-    def take(self, n_steps: int) -> Array:
+    def take(self, n_steps: int) -> Iterator[_Block]:
+        """The next ``n_steps`` steps, in one block unless the inputs stay elsewhere."""
         parts, n_ready = [self._left], len(self._left)
         while n_ready < n_steps:
             parts.append(next(self._epochs))
             n_ready += len(parts[-1])
         ready = np.concatenate(parts)
-        self._left = ready[n_steps:]
-        out = np.zeros((self._max_steps, ready.shape[1]), np.int32)
-        out[:n_steps] = ready[:n_steps]
-        return jnp.asarray(out)
+        ready, self._left = ready[:n_steps], ready[n_steps:]
+        if not isinstance(self._data.x, HostRows):
+            rows = jnp.asarray(_filled(ready, self._max_steps))
+            yield _Block(self._data, rows, rows, n_steps)
+            return
+        size = max(1, _BLOCK_BYTES // (self._data.x.row_bytes * ready.shape[1]))
+        size = min(size, self._max_steps)
+        for start in range(0, n_steps, size):
+            yield self._brought(self._data.x, ready[start : start + size], size)
+
+    def _brought(self, x: HostRows, batches: np.ndarray, size: int) -> _Block:
+        """The rows of some steps brought to the device, each batch after the other."""
+        rows = _filled(batches, size)
+        flat = rows.ravel()
+        read = np.zeros((len(flat), *x.shape[1:]), x.dtype)
+        for step, batch in enumerate(batches):
+            start = step * len(batch)
+            read[start : start + len(batch)] = x.batch(batch, self._rng)
+        y, weight = (np.asarray(array)[flat] for array in (self._data.y, self._data.weight))
+        block = Data(jnp.asarray(read), jnp.asarray(y), jnp.asarray(weight), self._data.n_rows)
+        places = jnp.arange(len(flat), dtype=np.int32).reshape(rows.shape)
+        return _Block(block, places, jnp.asarray(rows), len(batches))
+
+
+def _filled(batches: np.ndarray, n_steps: int) -> np.ndarray:
+    """Steps that are not taken added at the end."""
+    out = np.zeros((n_steps, batches.shape[1]), np.int32)
+    out[: len(batches)] = batches
+    return out
 
 
 def _gain(objective: np.ndarray) -> np.ndarray:

@@ -13,10 +13,14 @@ from anchored.cli._common import REFUSED, fail, make_folder, stop_for_now, write
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(help="What to rebuild: a name of --list, or all.")
+        str | None, typer.Argument(help="What to rebuild: a name of --list, or all (figures).")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="smoke (seconds), paper (its settings); of table-uci also defaults.")
+        str,
+        typer.Option(
+            help="smoke (seconds), paper (its settings); of table-uci also defaults, of other "
+            "tables also cpu (what two cores can do)."
+        ),
     ] = "paper",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
@@ -66,9 +70,8 @@ def reproduce(
         return
     if any(option is not None for option in (datasets, methods, splits, jobs, settings)):
         fail(f"--datasets, --methods, --splits, --jobs and --settings are for {_table.NAME}.")
-    if preset not in experiments.PRESETS:
-        fail(f"--preset must be one of {', '.join(experiments.PRESETS)}; got {preset!r}.")
     if page is not None:
+        _check_preset(preset, experiments.PRESETS)
         _write_page(page, out / preset)
         return
     if name is None:
@@ -77,6 +80,8 @@ def reproduce(
         chosen = [experiments.get(n) for n in (experiments.MODULES if name == "all" else [name])]
     except ValueError as error:
         fail(str(error).replace("`NAME`", "NAME"))
+    for experiment in chosen:
+        _check_preset(preset, experiment.presets)
     folder, failed = out / preset, []
     make_folder(folder)
     for experiment in chosen:
@@ -95,6 +100,11 @@ def reproduce(
         _print_record(record, folder, pictures)
     if failed:
         fail(f"not made: {', '.join(failed)}.")
+
+
+def _check_preset(preset: str, known) -> None:
+    if preset not in known:
+        fail(f"--preset must be one of {', '.join(sorted(known, reverse=True))}; got {preset!r}.")
 
 
 def _run(experiment, preset: str, context, folder: Path) -> dict:
@@ -181,9 +191,12 @@ def _print_experiments() -> None:
     from anchored import experiments
 
     table = Table("name", "in the paper", "what it shows", "smoke", "paper", "needs")
-    for name in experiments.MODULES:
+    for name in experiments.MODULES | experiments.TABLES:
         e = experiments.get(name)
-        times = [f"{e.seconds[preset]:,.0f} s" for preset in experiments.PRESETS]
+        times = [
+            f"{e.seconds[preset]:,.0f} s" if preset in e.seconds else "days"
+            for preset in experiments.PRESETS
+        ]
         table.add_row(name, e.figure, e.title, *times, ", ".join(e.needs))
     table.add_row(
         _table.NAME,

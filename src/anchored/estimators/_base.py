@@ -27,7 +27,7 @@ from anchored._validation import (
     positive,
     whole,
 )
-from anchored.data import Data, Standardiser, merge_rows
+from anchored.data import Data, HostRows, Standardiser, merge_rows
 from anchored.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
 from anchored.networks import MLP
 from anchored.predictive import Predictive
@@ -103,13 +103,15 @@ class AnchoredEstimator(BaseEstimator):
             return Standardiser.identity()
         return Standardiser.fit(x.astype(np.float64, copy=False), weight)
 
-    def _checked_inputs(self, X) -> np.ndarray:
-        """Inputs of a fitted estimator, standardised."""
+    def _checked_inputs(self, X) -> Any:
+        """Inputs of a fitted estimator, standardised; those of a memory-mapped file stay there."""
         check_is_fitted(self, "ensemble_")
         check_columns(X)
         x: Any = validate_data(self, X, reset=False, **self._x_rules())
         if getattr(self.network, "takes_tokens", False):
-            return check_tokens(self.network, x)
+            check_tokens(self.network, x)
+        if isinstance(X, np.memmap):
+            return HostRows(x, np.arange(len(x)), self.x_standardiser_)
         return check_range(self.x_standardiser_.forward(x))
 
     def _make_network(self, n_outputs: int, n_rows: int) -> Network:
@@ -239,10 +241,10 @@ class AnchoredEstimator(BaseEstimator):
         """
         return unlikeness(self._disagreement(self._checked_inputs(X)), self.novelty_scale_)
 
-    def _usual_disagreement(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _usual_disagreement(self, x, weight: np.ndarray) -> np.ndarray:
         """What one standardised training row in a hundred exceeds; the fit is complete by now."""
-        some = slice(_NOVELTY_ROWS)
-        return usual_quantile(self._disagreement(x[some]), weight[some])
+        disagreement = self._disagreement(first_rows(x, _NOVELTY_ROWS))
+        return usual_quantile(disagreement, weight[:_NOVELTY_ROWS])
 
     def save(
         self,
@@ -291,6 +293,11 @@ class AnchoredEstimator(BaseEstimator):
         return function
 
 
+def first_rows(x: np.ndarray | HostRows, n: int) -> np.ndarray | HostRows:
+    """At most ``n`` rows; those that stay elsewhere are not read yet."""
+    return x.take(slice(n)) if isinstance(x, HostRows) else x[:n]
+
+
 def usual_quantile(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """What one row in a hundred exceeds, column by column of ``values`` [row, column]."""
     return np.quantile(values, _USUAL, axis=0, weights=weight, method="inverted_cdf")
@@ -324,13 +331,14 @@ def held_out_folds(n_rows: int, groups, n_folds: int, n_each: int, n_many: int) 
 
 
 def held_out_outputs(
-    others: Ensemble, folds: Folds, x: np.ndarray
+    others: Ensemble, folds: Folds, x: np.ndarray | HostRows
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows held out, and the outputs [member, row, out] of members that did not see them."""
     parts = []
     for fold in np.unique(folds.of_member):
         rows, members = np.flatnonzero(folds.of_row == fold), folds.of_member == fold
-        parts.append((rows, others.take(np.flatnonzero(members)).outputs(x[rows])))
+        seen = x.take(rows) if isinstance(x, HostRows) else x[rows]
+        parts.append((rows, others.take(np.flatnonzero(members)).outputs(seen)))
     rows = np.concatenate([rows for rows, _ in parts])
     return rows, np.concatenate([outputs for _, outputs in parts], axis=1).astype(np.float64)
 

@@ -9,15 +9,17 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
 from anchored import health, tuning
-from anchored._errors import unknown_name
+from anchored._errors import bad_value, unknown_name
 from anchored._special import logit_spread, tempered
-from anchored._validation import check_range
+from anchored._validation import check_range, check_tokens
 from anchored.calibration import fit_temperature
+from anchored.data import HostRows, Standardiser
 from anchored.ensembles import METHODS, Folds
 from anchored.estimators._base import (
     LEAST_HELD_OUT,
     AnchoredEstimator,
     Model,
+    first_rows,
     held_out_folds,
     held_out_outputs,
     merged_rows,
@@ -47,6 +49,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     method : anchored, regularised, unconstrained, or deep (here the same as unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
     max_seconds, random_state, verbose : as in `AnchoredRegressor`.
+    augment : changes each batch of inputs at random before it is trained on, a function
+        ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
 
     Attributes
     ----------
@@ -81,6 +85,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         learning_rate="auto",
         decay_rate="auto",
         max_seconds=None,
+        augment=None,
         random_state=None,
         verbose=0,
     ):
@@ -95,18 +100,24 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.learning_rate = learning_rate
         self.decay_rate = decay_rate
         self.max_seconds = max_seconds
+        self.augment = augment
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.
 
-        A row of weight w counts as w rows; rows of weight zero are left out. Rows of one of
+        With a ``network`` of your own, X may have any rank: images [row, height, width, channel],
+        token numbers [row, position]. A `numpy.memmap` is read batch by batch and never as a
+        whole. A row of weight w counts as w rows; rows of weight zero are left out. Rows of one of
         ``groups`` [row] (a patient, a site) are held out together.
         """
         names = [name for name, row in METHODS.items() if not row.target_noise]
         if self.method not in names:
             raise unknown_name("method", self.method, names)
+        if self.augment is not None and not callable(self.augment):
+            raise bad_value("augment", self.augment, "a function of a generator and a batch")
+        stays = isinstance(X, np.memmap) or self.augment is not None
         X, y, weight = self._check_fit_input(X, y, sample_weight)
         check_classification_targets(y)
         classes = np.unique(y[weight > 0])
@@ -120,9 +131,13 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         if groups is not None:
             check_consistent_length(X, groups)
             groups = np.asarray(groups)[kept]
-        x, labels, weight, groups = merged_rows(X[kept], labels, weight[kept], groups)
-        x_standardiser = self._input_standardiser(x, weight)
-        x = check_range(x_standardiser.forward(x))
+        if stays:
+            x, labels, weight, groups = self._rows_that_stay(X, labels, weight, groups)
+            x_standardiser = x.standardiser
+        else:
+            x, labels, weight, groups = merged_rows(X[kept], labels, weight[kept], groups)
+            x_standardiser = self._input_standardiser(x, weight)
+            x = check_range(x_standardiser.forward(x))
         first_var = self._given_first_var() or 1.0
         if self._needs_first_var():
             first_var = tuning.tune_classification(self._twin(x), x, labels[:, 0], weight)
@@ -140,9 +155,22 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.x_standardiser_, self.classes_ = x_standardiser, classes
         self.temperature_ = temperature
         self.novelty_scale_ = usual if usual is not None else self._usual_disagreement(x, weight)
-        means = ensemble.moments(x[:_HEALTH_ROWS])[0]
+        means = ensemble.moments(first_rows(x, _HEALTH_ROWS))[0]
         health.report(health.collapsed_members(means, ensemble.member_ids))
         return self
+
+    def _rows_that_stay(self, X, labels: np.ndarray, weight: np.ndarray, groups):
+        """Rows of positive weight in random order, unread; equal ones are not merged."""
+        kept = np.flatnonzero(weight > 0)
+        order = np.random.default_rng(0).permutation(len(kept))
+        rows, weight = HostRows(X, kept[order], Standardiser.identity()), weight[kept[order]]
+        if getattr(self.network, "takes_tokens", False):
+            for piece in rows.pieces():
+                check_tokens(self.network, piece)
+        else:
+            rows = replace(rows, standardiser=Standardiser.of_rows(rows, weight))
+        rows = replace(rows, augment=self.augment)
+        return rows, labels[order], weight, None if groups is None else groups[order]
 
     def _held_out(self, model: Model, groups) -> Folds | None:
         """Other members for the temperature; slow networks and few rows go without."""

@@ -1,4 +1,4 @@
-"""Every figure of the paper on inference: settings, computation, record, picture."""
+"""Figures of the paper and its tables on unfamiliar inputs: settings, record, picture."""
 
 from importlib import import_module
 
@@ -11,7 +11,7 @@ from anchored.experiments._runner import run as run
 from anchored.experiments._runner import tell as tell
 
 # name of the experiment: its module, which has an EXPERIMENT
-MODULES = {
+MODULES = {  # figures
     "fig-action": "action",
     "fig-rms-2d": "rms_2d",
     "fig-rms-cases": "rms_cases",
@@ -24,10 +24,16 @@ MODULES = {
     "fig-correlated": "correlated",
     "appendix-b": "appendix_b",
 }
+TABLES = {  # on unfamiliar inputs
+    "table-fashion": "ood.fashion",
+    "table-imdb": "ood.imdb",
+    "table-cifar": "ood.cifar",
+}
 
 
 def get(name: str) -> Experiment:
     """The experiment of that name."""
-    if name not in MODULES:
-        raise unknown_name("NAME", name, MODULES)
-    return import_module(f"anchored.experiments.{MODULES[name]}").EXPERIMENT
+    known = MODULES | TABLES
+    if name not in known:
+        raise unknown_name("NAME", name, known)
+    return import_module(f"anchored.experiments.{known[name]}").EXPERIMENT

@@ -23,7 +23,7 @@ import numpy as np
 from anchored._files import make_folder, write_whole
 
 SCHEMA = 1
-PRESETS = ("smoke", "paper")
+PRESETS = ("smoke", "paper")  # that every experiment has
 _PACKAGES = ("anchored", "jax", "numpy", "scipy", "optax", "blackjax", "scikit-learn")
 _DIGITS = 6  # significant digits of the numbers in a record
 
@@ -64,7 +64,7 @@ class Experiment:
     name, figure, title : of the command, in the paper, and in words.
     claim : what the paper says it shows.
     needs : data or extras beyond a plain install, at the ``paper`` preset.
-    presets : settings, a frozen dataclass, for each name of `PRESETS`.
+    presets : settings, a frozen dataclass, for each name of `PRESETS` and perhaps others.
     seconds : measured on two cores, for each preset.
     plan : (settings, context) -> cells.
     combine : (settings, results by label) -> numbers.

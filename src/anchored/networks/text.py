@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from anchored._typing import Array, Params
 from anchored.networks._layers import (
@@ -16,6 +17,8 @@ from anchored.networks._layers import (
     layer_variances,
     sizes,
 )
+
+_START = 0.1  # deviation of initial embeddings: small, so that words seen rarely are learned too
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,18 +50,29 @@ class TextCNN:
                 f"`window` is {self.window} but the sequences have only {x.shape[-1]} tokens."
             )
         key_embed, key_layers = jax.random.split(key)
-        embedding = jax.random.normal(key_embed, (self.vocabulary, self.embedding))
+        embedding = _START * jax.random.normal(key_embed, (self.vocabulary, self.embedding))
         widths = (self.window * self.embedding, self.filters, self.hidden, self.n_outputs)
         layers = init_layers(key_layers, list(itertools.pairwise(widths)))
         return ({"embedding": embedding}, *layers)
 
     def apply(self, params: Params, x: Array) -> Array:
-        activation = ACTIVATIONS[self.activation]
-        words = params[0]["embedding"][x.astype(jnp.int32)]  # [batch, length, embedding]
+        activation, tokens = ACTIVATIONS[self.activation], x.astype(jnp.int32)
+        embedding, layer = params[0]["embedding"], params[1]
+        # Only the window of the maximum has a gradient: find it first, then compute it again.
+        at = lax.stop_gradient(self._strongest(params, tokens))  # [batch, filter]
+        places = at[:, :, None] + jnp.arange(self.window)
+        chosen = jnp.take_along_axis(tokens[:, None], places, axis=2)
+        windows = embedding[chosen].reshape(*at.shape, -1)  # [batch, filter, window * embedding]
+        z = jnp.einsum("bfk,kf->bf", windows, layer["weight"]) + layer["bias"]
+        return affine(params[3], activation(affine(params[2], activation(z))))
+
+    def _strongest(self, params: Params, tokens: Array) -> Array:
+        """Where each filter's output is largest: the first token of that window."""
+        words = params[0]["embedding"][tokens]  # [batch, length, embedding]
         n_windows = words.shape[1] - self.window + 1
         windows = [words[:, i : i + n_windows] for i in range(self.window)]
-        z = activation(affine(params[1], jnp.concatenate(windows, axis=-1)))
-        return affine(params[3], activation(affine(params[2], jnp.max(z, axis=1))))
+        z = affine(params[1], jnp.concatenate(windows, axis=-1))
+        return jnp.argmax(ACTIVATIONS[self.activation](z), axis=1)
 
     def prior_variances(self, params: Params, first_var: float) -> Params:
         # A token picks one row of the embedding: fan-in one.
