@@ -268,8 +268,9 @@ def test_ten_clients_are_served_alike(url):
     assert min(counts) > max(counts) / 4
 
 
-def test_the_server_outlives_a_thousand_hostile_messages(url):
-    assert run(harass(url, 1_000, n_clients=5)) > 100
+def test_the_server_outlives_a_thousand_hostile_messages(url, caplog):
+    assert run(harass(url, 1_000, n_clients=5)) > 500  # others are lawful, or were lost on the way
+    assert len(caplog.records) <= 5  # and the log does not fill
     assert get(url)[0] == 200
     assert run(crowd(url, 2, 0.5, TINY))
 
@@ -386,7 +387,7 @@ def test_fifty_clients_for_a_minute():
 @pytest.mark.slow
 def test_the_server_outlives_ten_thousand_hostile_messages():
     with demo_process() as (url, process):
-        assert run(harass(url, 10_000, seed=1), 300) > 1_000
+        assert run(harass(url, 10_000, seed=1), 300) > 5_000
         assert process.status() != psutil.STATUS_ZOMBIE
         assert run(pictures_per_second(url, 3.0)) > 5
 

@@ -1,7 +1,9 @@
 """The demo's web server: one page and one websocket, for this machine unless told otherwise."""
 
+import asyncio
 import contextlib
 import ipaddress
+import logging
 import socket
 from collections.abc import Callable
 from importlib import resources
@@ -25,6 +27,8 @@ _TYPES = {
     "svg": "image/svg+xml",
     "png": "image/png",
 }
+_MOST_LOGGED = 3
+_log = logging.getLogger("anchored.demo")
 
 
 def app(hub: Hub, host: str) -> ASGIApp:
@@ -180,6 +184,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, host: str, limits: Limits, on_warm: Callable[[float], None] | None):
         self._host, self._limits, self._on_warm = host, limits, on_warm
+        self._n_broken = 0
         super().__init__(
             uvicorn.Config(
                 self._answer,
@@ -200,10 +205,17 @@ class _Server(uvicorn.Server):
         await self._app(scope, receive, send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._broken)
         self.hub = Hub(self._limits)
         self._app = app(self.hub, self._host)
         self.hub.start(self._on_warm)
         await super().startup(sockets)
+
+    def _broken(self, loop: asyncio.AbstractEventLoop, context: dict) -> None:
+        """A connection broke below us: clients can cause it, so only the first ones are logged."""
+        self._n_broken += 1
+        if self._n_broken <= _MOST_LOGGED:
+            _log.warning("A connection broke: %r", context.get("exception"))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self.hub.stop()
