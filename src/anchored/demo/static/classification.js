@@ -13,8 +13,8 @@ const HELP =
 /** The pictures of the classification tab, for `trainingTab`. */
 export function classificationPicture(part, tab, page) {
   const mine = tab.mine;
-  const names = ["Probability of class B", "Of it, not known (mutual information)"];
-  const captions = [HELP, "Bright where the networks contradict one another: more data there would help. Doubt on the border between classes is not of this kind."];
+  const names = ["Probability of class B", "Doubt that more data would remove"];
+  const captions = [HELP, "Mutual information, in nats: strong where the networks contradict one another. Doubt between mixed classes, on which they agree, is not of this kind."];
   let classB = false;
 
   const say = (i, word) => {
@@ -86,6 +86,7 @@ export function classificationPicture(part, tab, page) {
 
   return {
     controls: { data: [swap.element], more: [] },
+    plot: () => panes[0].plot,
     canvases: () => panes.map(({ canvas }) => canvas),
     presetChosen: () => {},
     refresh: () => {},
@@ -119,7 +120,7 @@ export function classificationPicture(part, tab, page) {
 
 function pointStyle(which, colours) {
   const shape = which ? "square" : "disc";
-  return { shape, size: 5.5, fill: which ? colours.two : colours.one, edge: colours.paper, width: 2 };
+  return { shape, size: 5.5, fill: which ? colours.two : colours.one, edge: colours.ink, width: 1.25 };
 }
 
 /** Red, green, blue between even stops, for a share from 0 to 1. */

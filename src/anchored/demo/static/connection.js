@@ -1,12 +1,14 @@
 // Keeps one websocket to the server alive, and says so when it is not.
 
 const WAITS = [0.5, 1, 2, 4, 8, 15]; // seconds before trying again
+const QUIET = 1000; // close code of a line that was silent for long
 
 /**
- * Connect to `/ws` of the page's own host. `heard(message)` gets each message; `lost(seconds)` is
- * told when the next try comes, `lost(null)` that the line is up.
+ * Connect to `/ws` of the page's own host. `heard(message)` gets each message; `lost(why, seconds)`
+ * is told the server's reason, if it gave one, and when the next try comes (null: only when asked);
+ * `up()` that the line is there again.
  */
-export function connect({ heard, lost }) {
+export function connect({ heard, lost, up }) {
   const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
   let socket = null, tries = 0, timer = 0;
 
@@ -15,15 +17,22 @@ export function connect({ heard, lost }) {
     const mine = new WebSocket(address);
     socket = mine;
     mine.onmessage = (event) => {
-      if (tries > 0) lost(null);
-      tries = 0;
-      heard(JSON.parse(event.data));
+      const message = JSON.parse(event.data);
+      if (message.type === "hello") {
+        tries = 0;
+        up();
+      }
+      heard(message);
     };
-    mine.onclose = () => {
+    mine.onclose = ({ code, reason }) => {
       if (socket !== mine) return;
+      if (code === QUIET) {
+        lost(reason, null);
+        return;
+      }
       const wait = WAITS[Math.min(tries, WAITS.length - 1)];
       tries += 1;
-      lost(wait);
+      lost(reason, wait);
       timer = setTimeout(open, 1000 * wait);
     };
   };

@@ -37,11 +37,13 @@ const answers = {
 
 const line = connect({
   heard: (message) => answers[message.type]?.(message),
-  lost: (seconds) => {
-    element("connection").hidden = seconds === null;
+  lost: (why, seconds) => {
+    const next = seconds === null ? "" : ` Trying again in ${seconds} s.`;
+    element("connection").hidden = false;
     element("connection-text").textContent =
-      `No connection to the server: is \`anchored demo\` still running? Trying again in ${seconds} s. Your points and settings are kept.`;
+      `${why || "No connection to the server: is it still running?"}${next} Your points and settings are kept.`;
   },
+  up: () => { element("connection").hidden = true; },
 });
 element("retry").addEventListener("click", line.retry);
 
@@ -172,4 +174,9 @@ window.anchoredDemo = Object.freeze({
   get state() { return structuredClone(page.state); },
   get frame() { return tabs ? structuredClone(current().frame()) : null; },
   get drawn() { return drawn; },
+  /** Where a place of the main picture is in the window. */
+  where: (x, y) => {
+    const frame = current().pictures()[0].getBoundingClientRect();
+    return [frame.left + current().plot().px(x), frame.top + current().plot().py(y)];
+  },
 });

@@ -104,12 +104,20 @@ export function inside(context, plot, draw) {
   context.restore();
 }
 
-/** A curve through numbers xs, ys. */
+/** A curve through numbers xs, ys; it has a gap where a number is missing. */
 export function line(context, plot, xs, ys, { colour, width = 1.5, dash = [] }) {
   context.strokeStyle = colour;
   context.lineWidth = width;
   context.setLineDash(dash);
-  stroke(context, xs.map((value, i) => [plot.px(value), plot.py(ys[i])]));
+  context.beginPath();
+  let drawing = false;
+  xs.forEach((value, i) => {
+    const known = Number.isFinite(ys[i]);
+    if (known && drawing) context.lineTo(plot.px(value), plot.py(ys[i]));
+    else if (known) context.moveTo(plot.px(value), plot.py(ys[i]));
+    drawing = known;
+  });
+  context.stroke();
   context.setLineDash([]);
 }
 

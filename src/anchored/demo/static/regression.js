@@ -47,7 +47,8 @@ export function regressionPicture(part, tab, page) {
     };
     const { x, y } = mine().view;
     const next = { x: grow(x), y: grow(y) };
-    if (next.x[1] - next.x[0] > 0.01 && next.x[1] - next.x[0] < 1000) look(next);
+    const most = page.hello.limits.coordinate;
+    if (next.x[1] - next.x[0] > 0.01 && next.x[0] > -most && next.x[1] < most) look(next);
   };
   const look = (view) => {
     mine().view = view;
@@ -139,6 +140,7 @@ export function regressionPicture(part, tab, page) {
       data: [zooms],
       more: [group("Show", ...Object.values(switches).map(({ element }) => element), gp.element)],
     },
+    plot: () => plot,
     canvases: () => (mine().gp === "beside" ? [canvas, beside] : [canvas]),
     presetChosen: () => { mine().view = fitView(mine().points); },
     refresh: () => {

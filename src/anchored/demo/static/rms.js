@@ -4,13 +4,13 @@ import { group, make, slider } from "./controls.js";
 import { axes, begin, ellipse, faint, inside, key, label, legend, onceAFrame, palette } from "./plot.js";
 import { RMS_LIMITS, round } from "./state.js";
 
-const REACH = [-4, 4];
+const REACH = [-2.6, 2.6];
 const ROWS = [
-  ["prior", "Prior", "what is thought before data"],
-  ["likelihood", "Likelihood", "what the data say"],
-  ["posterior", "True posterior", "both, by Bayes' rule"],
-  ["anchored", "RMS", "best weights near anchors drawn from the prior"],
-  ["mean_field", "Mean-field VI", "the best fit that knows no correlation"],
+  ["prior", "Prior"],
+  ["likelihood", "Likelihood"],
+  ["posterior", "True posterior"],
+  ["anchored", "RMS"],
+  ["mean_field", "Mean-field VI"],
 ];
 const EXAMPLES = {
   "Typical": {
@@ -114,10 +114,10 @@ export function rmsTab(section, page) {
     change({ mean: mine().mean.map((value, k) => limit(value + step * arrow[k])) });
   });
 
-  const rows = ROWS.map(([name, title, hint]) => {
+  const rows = ROWS.map(([name, title]) => {
     const cells = [1, 2, 3].map((k) => make("td", { "data-testid": `rms-${name}-${["var1", "var2", "cor"][k - 1]}` }, "–"));
     section.querySelector("#rms-rows").append(
-      make("tr", {}, make("th", { scope: "row" }, make("i", { class: `swatch ${name}` }), title, make("small", {}, hint)), ...cells),
+      make("tr", {}, make("th", { scope: "row" }, make("i", { class: `swatch ${name}` }), title), ...cells),
     );
     return { name, cells };
   });
@@ -178,6 +178,7 @@ export function rmsTab(section, page) {
       redraw();
     },
     frame: () => answer,
+    plot: () => plot,
     redraw,
     pictures: () => [canvas],
   };

@@ -14,7 +14,7 @@ export function firstState(hello) {
       points: preset.points.map((point) => [...point]),
       preset: preset.name,
       seed: 0,
-      pair: [0, 1],
+      pair: null, // of weights shown: the server's choice
     };
   };
   const regression = learning("regression");
@@ -58,7 +58,7 @@ export function encode(state) {
   }
   for (const [name, value] of Object.entries(mine.settings)) fields.set(name, value);
   fields.set("seed", mine.seed);
-  fields.set("pair", mine.pair.join(","));
+  if (mine.pair) fields.set("pair", mine.pair.join(","));
   if (state.tab === "regression") {
     fields.set("x", mine.view.x.join(","));
     fields.set("y", mine.view.y.join(","));
@@ -96,16 +96,17 @@ export function decode(fragment, hello) {
     const read = choices[name] ? oneOf(choices[name]) : number(rangeOf(hello, name), isCount(name));
     take(name, read, (value) => { mine.settings[name] = value; });
   }
-  take("seed", number([0, 2 ** 31 - 1], true), (seed) => { mine.seed = seed; });
+  take("seed", number([0, hello.limits.seed], true), (seed) => { mine.seed = seed; });
   take("pair", numbers(2, [0, 1e7], true), (pair) => { mine.pair = pair; });
-  take("points", points(state.tab, hello.limits.points), (found) => {
+  take("points", points(state.tab, hello.limits), (found) => {
     mine.points = found;
     mine.preset = null;
   });
   if (state.tab === "regression") {
+    const reach = [-hello.limits.coordinate, hello.limits.coordinate];
     mine.view = fitView(mine.points);
     const span = (text) => {
-      const pair = numbers(2, [-1e4, 1e4])(text);
+      const pair = numbers(2, reach)(text);
       return pair && pair[1] - pair[0] > 1e-3 ? pair : null;
     };
     take("x", span, (value) => { mine.view.x = value; });
@@ -153,14 +154,13 @@ function numbers(count, limits, whole = false) {
   };
 }
 
-function points(problem, most) {
-  const reach = numbers(2, [-1e4, 1e4]), label = oneOf(["0", "1"]);
+function points(problem, { points: most, coordinate }) {
+  const place = numbers(2, [-coordinate, coordinate]);
   const read = (text) => {
-    if (problem === "regression") return reach(text);
-    const [x, y, which, more] = text.split(",");
-    const place = y === undefined || more !== undefined ? null : numbers(2, [-3, 3])(`${x},${y}`);
-    const valid = place && which !== undefined && label(which) !== null;
-    return valid ? [...place, Number(which)] : null;
+    if (problem === "regression") return place(text);
+    const [, where, label] = text.match(/^(.*),([01])$/) ?? [];
+    const found = where === undefined ? null : place(where);
+    return found && [...found, Number(label)];
   };
   return (text) => {
     const found = text === "" ? [] : text.split(";").map(read);

@@ -38,7 +38,7 @@ export function trainingTab(section, problem, page, makePicture) {
     element.dataset.testid = `${problem}-${element.dataset.part}`;
   });
   const mine = () => page.state[problem];
-  let frame = null, curves = emptyCurves(), wanted = false;
+  let frame = null, status = "", curves = emptyCurves(), wanted = false;
   const rate = { value: 0, frame: 0, at: 0 };
 
   const tab = {
@@ -52,7 +52,7 @@ export function trainingTab(section, problem, page, makePicture) {
       frame = null;
       curves = emptyCurves();
       page.send({ type: "open", problem, settings, points, seed, ...(view ? { view: view.x } : {}) });
-      if (pair.join() !== "0,1") page.send({ type: "weights", pair });
+      if (pair) page.send({ type: "weights", pair });
       if (wanted) page.send({ type: "run" });
       tab.refresh();
     },
@@ -60,16 +60,17 @@ export function trainingTab(section, problem, page, makePicture) {
     refresh: () => {
       for (const [name, control] of Object.entries(settings)) control.set(mine().settings[name]);
       preset.set(mine().preset ?? "");
-      [part("first").value, part("second").value] = mine().pair;
       picture.refresh();
       redraw();
     },
     heard: (next) => {
-      if (next.problem !== problem) return;
-      frame = next;
-      mine().seed = next.seed;
       wanted = next.running;
-      follow(curves, next);
+      status = next.status;
+      if (status !== "compiling") {
+        frame = next;
+        showPair(next.weights.pair);
+        follow(curves, next);
+      }
       redraw();
     },
     setPoints: (points, words = "") => {
@@ -81,6 +82,7 @@ export function trainingTab(section, problem, page, makePicture) {
         redraw();
     },
     redraw: () => redraw(),
+    plot: () => picture.plot(),
     pictures: () => picture.canvases(),
   };
 
@@ -149,7 +151,8 @@ export function trainingTab(section, problem, page, makePicture) {
   });
 
   const pair = () => {
-    const last = (frame?.weights?.n_parameters ?? Infinity) - 1;
+    if (!frame) return;
+    const last = frame.weights.n_parameters - 1;
     const numbers = ["first", "second"].map((name) => {
       const value = Math.min(Math.max(Math.round(Number(part(name).value)) || 0, 0), last);
       part(name).value = value;
@@ -157,6 +160,12 @@ export function trainingTab(section, problem, page, makePicture) {
     });
     mine().pair = numbers;
     page.send({ type: "weights", pair: numbers });
+  };
+  const showPair = (numbers) => {
+    mine().pair = numbers;
+    ["first", "second"].forEach((name, k) => {
+      if (document.activeElement !== part(name)) part(name).value = numbers[k];
+    });
   };
   part("first").addEventListener("change", pair);
   part("second").addEventListener("change", pair);
@@ -178,7 +187,7 @@ export function trainingTab(section, problem, page, makePicture) {
     }
     const loss = frame ? frame.loss.reduce((a, b) => a + b, 0) / frame.loss.length : NaN;
     const shown = {
-      Step: [frame ? frame.step.toLocaleString("en") : "–", statusWords(frame)],
+      Step: [frame ? frame.step.toLocaleString("en") : "–", statusWords(frame, status)],
       ...picture.numbers(frame),
       "Mean loss": [label(loss), "what is minimised"],
       Points: [String(mine().points.length), `of at most ${page.hello.limits.points}`],
@@ -204,10 +213,10 @@ function tile(list, name, test) {
   return { value, note };
 }
 
-function statusWords(frame) {
+function statusWords(frame, status) {
+  if (status === "compiling") return "preparing this size …";
   if (!frame) return "waiting for the server";
-  if (frame.status === "compiling") return "preparing this size …";
-  if (frame.status === "diverged") return "diverged: lower the rate, reset";
+  if (status === "diverged") return "diverged: lower the rate, reset";
   return "of training";
 }
 
@@ -262,11 +271,12 @@ function drawWeights(canvas, frame, method) {
   const surface = begin(canvas, colours);
   const { context } = surface;
   const weights = frame?.weights;
+  const known = (places) => places.filter((place) => place.every(Number.isFinite));
   const anchored = method === "anchored" || method === "rms";
   const spread = weights?.prior_std ?? [1, 1];
-  const shown = weights ? [...weights.values, ...(anchored ? weights.anchors : [])] : [];
+  const shown = weights ? known([...weights.values, ...(anchored ? weights.anchors : [])]) : [];
   const span = (k) => {
-    const reach = 1.08 * Math.max(2.2 * spread[k], ...shown.map((place) => Math.abs(place[k])).filter(Number.isFinite));
+    const reach = 1.08 * Math.max(2.2 * spread[k], ...shown.map((place) => Math.abs(place[k])));
     return [-reach, reach];
   };
   const items = [key.mark("network", { size: 4.5, fill: colours.one })];
@@ -287,6 +297,6 @@ function drawWeights(canvas, frame, method) {
         mark(context, pixels(place), { shape: "diamond", size: 4, edge: colours.two, fill: colours.paper });
       }
     }
-    for (const place of weights.values) mark(context, pixels(place), { size: 4.5, fill: colours.one, edge: colours.paper, width: 1 });
+    for (const place of known(weights.values)) mark(context, pixels(place), { size: 4.5, fill: colours.one, edge: colours.paper, width: 1 });
   });
 }
