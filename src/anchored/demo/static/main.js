@@ -173,6 +173,7 @@ document.addEventListener("visibilitychange", () => {
 window.anchoredDemo = Object.freeze({
   get state() { return structuredClone(page.state); },
   get frame() { return tabs ? structuredClone(current().frame()) : null; },
+  get hello() { return structuredClone(page.hello); },
   get drawn() { return drawn; },
   /** Where a place of the main picture is in the window. */
   where: (x, y) => {

@@ -69,14 +69,14 @@ export function axes(surface, options) {
   context.fillStyle = colours.soft;
   context.textAlign = "center";
   context.textBaseline = "top";
-  for (const value of ticks(...x, Math.max(2, box.width / 90))) {
+  for (const value of ticks(...x, Math.max(4, box.width / 90))) {
     const at = Math.round(result.px(value)) + 0.5;
     stroke(context, [[at, box.top], [at, box.top + box.height]]);
     context.fillText(label(value), at, box.top + box.height + 6);
   }
   context.textAlign = "right";
   context.textBaseline = "middle";
-  for (const value of yTicks ?? ticks(...y, Math.max(2, box.height / 60))) {
+  for (const value of yTicks ?? ticks(...y, Math.max(4, box.height / 60))) {
     const at = Math.round(result.py(value)) + 0.5;
     stroke(context, [[box.left, at], [box.left + box.width, at]]);
     context.fillText(label(value), box.left - 7, at);

@@ -26,7 +26,7 @@ const EXAMPLES = {
     text: "Data are silent on weight 2, as far from all points. There RMS is right.",
   },
   "Twins": {
-    mean: [1.2, 0.8], variances: [25, 25], correlation: -0.99, prior_variances: [1, 1],
+    mean: [1.2, 0.8], variances: [50, 50], correlation: -0.999, prior_variances: [1, 1],
     text: "Data fix the sum of both, not each: RMS keeps the ridge, mean-field VI cannot.",
   },
 };

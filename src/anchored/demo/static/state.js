@@ -3,7 +3,7 @@
 export const TABS = ["regression", "classification", "rms"];
 export const SHOWN = ["members", "bands", "noise"];
 export const GP_WAYS = ["over", "beside", "off"];
-export const RMS_LIMITS = { mean: [-5, 5], deviation: [0.05, 10], correlation: [-0.99, 0.99] };
+export const RMS_LIMITS = { mean: [-5, 5], deviation: [0.05, 10], correlation: [-0.999, 0.999] };
 
 /** The state on a first visit: the first preset of each problem. */
 export function firstState(hello) {
