@@ -101,13 +101,13 @@ def test_loss_is_the_negative_log_posterior_over_n(line_data):
         return -(log_lik + prior.log_prob(p)) / n
 
     from anchored._tree import as_pytree
-    from anchored.ensembles import _Extra, _Own
+    from anchored.ensembles import Extra, Own
     from anchored.training import Batch
 
     loss = MemberLoss(network, None)
     batch = Batch(x, y, jnp.ones(n), jnp.arange(n), 1 / n)
-    extra = _Extra(prior.scale, as_pytree(likelihood), 1 / n, None)
-    ours = [loss(p, _Own(prior.mean, None, None), extra, batch) for p in (one, two)]
+    extra = Extra(prior.scale, as_pytree(likelihood), 1 / n, None)
+    ours = [loss(p, Own(prior.mean, None, None), extra, batch) for p in (one, two)]
     np.testing.assert_allclose(ours[0] - ours[1], posterior(one) - posterior(two), rtol=1e-4)
 
 

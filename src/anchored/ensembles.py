@@ -175,15 +175,15 @@ def fit_ensemble(
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
     """
-    row = _checked_method(method, likelihood, n_members)
+    row = checked_method(method, likelihood, n_members)
     _check_model(network, prior, likelihood, data)
     schedule = schedule or Schedule()
     member_map = member_map or best_member_map(network, n_members)
-    key_anchor, key_init, key_noise, seed = _keys(key)
+    key_anchor, key_init, key_noise, seed = draw_keys(key)
     centres = _centres(key_anchor, prior, n_members, row.anchors)
     if start is None:
         start = _initial_params(network, key_init, range(n_members), data.x[:1])
-    own = _Own(centres, None, None if folds is None else jnp.asarray(folds.of_member))
+    own = Own(centres, None, None if folds is None else jnp.asarray(folds.of_member))
     if row.target_noise:
         own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
     fit = partial(
@@ -213,7 +213,7 @@ def fit_ensemble(
     )
 
 
-class _Own(NamedTuple):
+class Own(NamedTuple):
     """What the loss needs of one member."""
 
     centre: Params
@@ -221,7 +221,7 @@ class _Own(NamedTuple):
     fold: Array | None  # rows of this fold count for nothing
 
 
-class _Extra(NamedTuple):
+class Extra(NamedTuple):
     """What the loss needs that all members share."""
 
     scale: Params
@@ -237,7 +237,7 @@ class MemberLoss:
     network: Network
     raveller: Raveller | None  # set if parameters come as one vector
 
-    def __call__(self, params: Params, own: _Own, extra: _Extra, batch: Batch) -> Array:
+    def __call__(self, params: Params, own: Own, extra: Extra, batch: Batch) -> Array:
         y = batch.y if own.noise is None else batch.y + own.noise[batch.rows]
         network_params = params if self.raveller is None else self.raveller.unravel(params)
         outputs = self.network.apply(network_params, batch.x)
@@ -287,7 +287,7 @@ def _train_members(
 ):
     """Train the members whose initial parameters and own parts are given."""
     of_row = None if folds is None else _padded_folds(folds, data)
-    extra = _Extra(prior.scale, as_pytree(likelihood), penalty, of_row)
+    extra = Extra(prior.scale, as_pytree(likelihood), penalty, of_row)
     if schedule.optimiser is not None:  # it may treat leaves differently: keep them apart
         loss = MemberLoss(network, None)
         return train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
@@ -312,7 +312,8 @@ def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
     return params, info._replace(status=status)
 
 
-def _checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
+def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
+    """The row of a method; one member alone is the single regularised network."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     if not (isinstance(n_members, int) and n_members >= 1):
@@ -363,12 +364,12 @@ def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: D
 def _centres(key: Array, prior: Prior, n_members: int, anchors: bool) -> Params:
     """Centres of the penalty: an anchor for each member, or the prior mean for all."""
     if anchors:
-        return _stacked([_anchor(prior, key, j) for j in range(n_members)])
+        return _stacked([anchor_of(prior, key, j) for j in range(n_members)])
     return jax.tree.map(lambda m: jnp.broadcast_to(m, (n_members, *m.shape)), prior.mean)
 
 
 def _initial_params(network: Network, key: Array, members: Iterable[int], x: Array) -> Params:
-    return _stacked([_initial(network, key, j, x) for j in members])
+    return _stacked([initial_of(network, key, j, x) for j in members])
 
 
 def _stacked(trees: list[Params]) -> Params:
@@ -379,17 +380,19 @@ def _stacked(trees: list[Params]) -> Params:
 
 
 @jax.jit
-def _anchor(prior: Prior, key: Array, j: int) -> Params:
+def anchor_of(prior: Prior, key: Array, j: int) -> Params:
+    """Member j's anchor."""
     return prior.sample(jax.random.fold_in(key, j))
 
 
 @partial(jax.jit, static_argnums=0)
-def _initial(network: Network, key: Array, j: int, x: Array) -> Params:
+def initial_of(network: Network, key: Array, j: int, x: Array) -> Params:
+    """Member j's initial parameters, for inputs shaped like ``x``."""
     return network.init(jax.random.fold_in(key, j), x)
 
 
 @jax.jit
-def _keys(key: Array) -> tuple[Array, Array, Array, Array]:
+def draw_keys(key: Array) -> tuple[Array, Array, Array, Array]:
     """Keys of the anchors, of the initial draws and of target noise; seed of the batch order."""
     key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
     return key_anchor, key_init, key_noise, jax.random.bits(key_order)

@@ -169,14 +169,45 @@ class _Step:
         step = shared.first_step + i
         batch = Batch(data.x[rows], data.y[rows], data.weight[rows], rows, shared.scale, step)
         gradient = jax.grad(self.loss)(state.params, own, shared.extra, batch)
-        updates, opt_state = self.optimiser.update(gradient, state.opt_state, state.params)
         rate = jnp.exp(shared.log_rate + shared.log_decay * (step // DECAY_EVERY))
-        params = jax.tree.map(lambda p, u: p + rate * u, state.params, updates)
-        return TrainState(params, opt_state)
+        return _moved(self.optimiser, state, gradient, rate)
+
+
+class Live(NamedTuple):
+    """What a `LiveStep` reads and all members share."""
+
+    batch: Batch
+    rate: Array | float
+    extra: Params
 
 
 @dataclasses.dataclass(frozen=True)
-class _Objective:
+class LiveStep:
+    """One step of Adam on all rows at a constant rate, for training that somebody steers.
+
+    Rows, rate and loss may change between two calls of a `MemberMap`'s loop.
+    """
+
+    loss: Loss
+
+    def __call__(self, state: TrainState, own: Params, live: Live, i: Array) -> TrainState:
+        gradient = jax.grad(self.loss)(state.params, own, live.extra, live.batch)
+        return _moved(_ADAM, state, gradient, live.rate)
+
+
+def live_start(params: Params) -> TrainState:
+    """What the first `LiveStep` needs, from initial parameters [member, ...]."""
+    return TrainState(params, _optimiser_state(_ADAM, params))
+
+
+def _moved(optimiser, state: TrainState, gradient: Params, rate) -> TrainState:
+    updates, opt_state = optimiser.update(gradient, state.opt_state, state.params)
+    params = jax.tree.map(lambda p, u: p + rate * u, state.params, updates)
+    return TrainState(params, opt_state)
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
     """The loss of one member over many rows at once; steps never compute it."""
 
     loss: Loss
@@ -218,7 +249,7 @@ def train(
         scale=data.n_rows / (n_seen * data.total_weight),
         extra=extra,
     )
-    step, check, seen = _Step(loss, optimiser), _Objective(loss), (extra, _check_batch(data))
+    step, check, seen = _Step(loss, optimiser), Objective(loss), (extra, _check_batch(data))
     objective, steps = [np.asarray(member_map.apply(check, (params, own), seen))], [0]
     started = now = time.perf_counter()
     first = 0
