@@ -216,7 +216,7 @@ class Picture:
 
     def _regression(self) -> dict:
         ours = self.predictive()
-        record = {"x": rounded(self.grid), "members": rounded(self.means[..., 0])}
+        record = {"x": rounded(np.ravel(self.grid)), "members": rounded(self.means[..., 0])}
         record |= _deviations(ours) | {"gp": None, "kl": None}
         if self.exact is None:
             return record | {"kl_why": self.why_not}

@@ -29,6 +29,7 @@ export function choice({ name, label, values, words = {}, hints, test, changed }
     ...values.map((value) => make("option", { value }, words[value] ?? value)),
   );
   const say = () => { hint.textContent = typeof hints === "string" ? hints : (hints[select.value] ?? ""); };
+  say();
   return {
     element: make("div", { class: "control" }, make("label", { for: id }, label), select, hint),
     set: (value) => { select.value = value; say(); },

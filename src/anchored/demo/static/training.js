@@ -49,7 +49,6 @@ export function trainingTab(section, problem, page, makePicture) {
     /** Ask the server to begin anew with what the page has. */
     open: () => {
       const { settings, points, seed, view, pair } = mine();
-      frame = null;
       curves = emptyCurves();
       page.send({ type: "open", problem, settings, points, seed, ...(view ? { view: view.x } : {}) });
       if (pair) page.send({ type: "weights", pair });
