@@ -7,8 +7,10 @@ all clients share and which forgets the least used.
 """
 
 import dataclasses
+import math
 import threading
 from collections import OrderedDict
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -44,7 +46,6 @@ ROWS = (32, MAX_POINTS)  # lengths that points are padded to
 _DIGITS = 4
 _NO_WEIGHT = 1e-30  # of padding in the exact posterior: noise so large that it says nothing
 _MAX_PROGRAMS = 64
-_CLEAR_AFTER = 32  # programs dropped before JAX's own memory of them is cleared
 
 
 class Shape(NamedTuple):
@@ -98,44 +99,55 @@ class Programs:
     """Compiled programs by shape; safe to use from several threads."""
 
     def __init__(self, most: int = _MAX_PROGRAMS):
-        self._most, self._kept, self._lock = most, OrderedDict(), threading.Lock()
-        self._compiling = threading.Lock()
-        self.n_compiled = self._n_dropped = 0
+        self._most, self._kept = most, OrderedDict()
+        self._lock, self._compiling = threading.Lock(), threading.Lock()
+        self.n_compiled = 0
 
     def ready(self, shape: Shape) -> bool:
         return shape in self._kept
 
     def get(self, shape: Shape) -> Program:
         """The programs of a shape, compiled if need be."""
+        if (program := self._find(shape)) is None:
+            with self._compiling:
+                program = self._find(shape) or self._compile(shape)
+        return program
+
+    def _find(self, shape: Shape) -> Program | None:
         with self._lock:
             if shape in self._kept:
                 self._kept.move_to_end(shape)
-                return self._kept[shape]
-        with self._compiling:
-            if shape not in self._kept:
-                program = _compiled(shape)
-                with self._lock:
-                    self._keep(shape, program)
-            return self._kept[shape]
+            return self._kept.get(shape)
 
-    def _keep(self, shape: Shape, program: Program) -> None:
-        self._kept[shape] = program
-        self.n_compiled += 1
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-            self._n_dropped += 1
-            if self._n_dropped % _CLEAR_AFTER == 0:
-                jax.clear_caches()
+    def _compile(self, shape: Shape) -> Program:
+        # Draws do not depend on activation, members and rows.
+        alike = (p for s, p in self._kept.items() if s[0] == shape[0] and s.width == shape.width)
+        like = next(alike, None)
+        program = Program(like.draw if like else _compiled_draw(shape), _compiled_advance(shape))
+        with self._lock:
+            self.n_compiled += 1
+            self._kept[shape] = program
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return program
 
 
-def _compiled(shape: Shape) -> Program:
-    network, raveller = shape.network, Raveller.like(_prior(shape, 1.0).scale)
-    loss, look = MemberLoss(network, raveller), _Look(network, raveller)
+def _compiled_draw(shape: Shape):
+    network, prior, key = shape.network, _prior(shape, 1.0), jax.random.key(0)
+    raveller = Raveller.like(prior.scale)
 
     def draw(prior, key_anchor, key_init, j):
         x = jnp.zeros((1, shape.n_features))
         anchor, initial = anchor_of(prior, key_anchor, j), initial_of(network, key_init, j, x)
         return raveller.ravel(anchor), raveller.ravel(initial)
+
+    return jax.jit(draw).lower(prior, key, key, 0).compile()
+
+
+def _compiled_advance(shape: Shape):
+    prior = _prior(shape, 1.0)
+    raveller = Raveller.like(prior.scale)
+    loss, look = MemberLoss(shape.network, raveller), _Look(shape.network, raveller)
 
     def advance(state, own, live, grid, n_steps):
         members = Vmapped()
@@ -147,13 +159,9 @@ def _compiled(shape: Shape) -> Program:
 
     settings = Settings(shape.activation, "anchored", shape.n_members, shape.width)
     blank = Scene(shape.problem, settings, (), (), 0, VIEW, (0, 0))
-    prior, key = _prior(shape, 1.0), jax.random.key(0)
     params = jnp.zeros((shape.n_members, raveller.size))
-    arguments = (live_start(params), *_reading(blank, shape, prior, params), _grid(blank), 0)
-    return Program(
-        jax.jit(draw).lower(prior, key, key, 0).compile(),
-        jax.jit(advance).lower(*arguments).compile(),
-    )
+    reading = _reading(blank, shape, prior, params)
+    return jax.jit(advance).lower(live_start(params), *reading, _grid(blank), 0).compile()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,15 +243,13 @@ class Picture:
         }
 
     def _weights(self) -> dict:
-        pair = list(self.scene.pair)
-        names = parameter_names(self.prior)
-        scale = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(self.prior.scale)])
+        pair, names = list(self.scene.pair), parameter_names(self.shape)
         return {
             "pair": pair,
             "names": [names[i] for i in pair],
             "anchors": rounded(np.asarray(self.own.centre)[:, pair]),
             "values": rounded(np.asarray(self.state.params)[:, pair]),
-            "prior_std": rounded(scale[pair]),
+            "prior_std": rounded(np.asarray(self.live.extra.scale)[pair]),
             "n_parameters": len(names),
         }
 
@@ -251,59 +257,54 @@ class Picture:
 def follow(picture: Picture | None, scene: Scene, programs: Programs) -> Picture:
     """The picture of a scene; networks go on from ``picture`` where the scene lets them."""
     shape = Shape.of(scene)
-    program, prior = programs.get(shape), _prior(shape, scene.settings.first_var)
-    if picture is None or _begins_anew(picture.scene, scene):
-        anchors, state, step, before = None, None, 0, None
-    else:
-        before, step = picture.scene, picture.step
-        anchors = picture.anchors if before.anchors == scene.anchors else None
-        state = picture.state if before.initial == scene.initial else None
-    if anchors is None:
-        anchors = _draws(program, prior, scene, scene.anchors)[0]
-    if state is None:
-        state, step = live_start(jnp.asarray(_draws(program, prior, scene, scene.initial)[1])), 0
-    own, live = _reading(scene, shape, prior, anchors)
-    if picture is not None and before is not None and _same_exact(before, scene):
-        exact, why_not = picture.exact, picture.why_not
-    else:
+    program = programs.get(shape)
+    if picture is None or _key(picture.scene, _NETWORKS) != _key(scene, _NETWORKS):
+        return _begun(scene, shape, program)
+    before, step = picture.scene, picture.step
+    prior, anchors, state = picture.prior, picture.anchors, picture.state
+    exact, why_not = picture.exact, picture.why_not
+    if before.anchors != scene.anchors:
+        anchors, _ = _draws(program, prior, scene, scene.anchors)
+    if before.initial != scene.initial:
+        _, initial = _draws(program, prior, scene, scene.initial)
+        state, step = live_start(jnp.asarray(initial)), 0
+    if _key(before, _EXACT) != _key(scene, _EXACT):
         exact, why_not = _exact(scene, shape, prior)
-    untouched = before is not None and _same_training(before, scene)
+    own, live = _reading(scene, shape, prior, anchors)
+    trains_on = dataclasses.replace(before, view=scene.view, pair=scene.pair) == scene
     return Picture(
-        scene=scene,
-        shape=shape,
-        program=program,
-        prior=prior,
-        anchors=anchors,
-        state=state,
-        own=own,
-        live=live,
-        grid=_grid(scene),
-        exact=exact,
-        why_not=why_not,
-        step=step,
-        since=picture.since if picture is not None and untouched else 0,
+        scene,
+        shape,
+        program,
+        prior,
+        anchors,
+        state,
+        own,
+        live,
+        _grid(scene),
+        exact,
+        why_not,
+        step,
+        since=picture.since if trains_on else 0,
     )
 
 
-def _begins_anew(before: Scene, scene: Scene) -> bool:
-    keys = [
-        (s.opened, *(getattr(s.settings, n) for n in ("activation", "width", "n_members")))
-        + (s.settings.first_var,)
-        for s in (before, scene)
-    ]
-    return keys[0] != keys[1]
+def _begun(scene: Scene, shape: Shape, program: Program) -> Picture:
+    prior = _prior(shape, scene.settings.first_var)
+    anchors, _ = _draws(program, prior, scene, scene.anchors)
+    _, initial = _draws(program, prior, scene, scene.initial)
+    state = live_start(jnp.asarray(initial))
+    own, live = _reading(scene, shape, prior, anchors)
+    exact = _exact(scene, shape, prior)
+    return Picture(scene, shape, program, prior, anchors, state, own, live, _grid(scene), *exact)
 
 
-def _same_training(before: Scene, scene: Scene) -> bool:
-    return dataclasses.replace(before, view=scene.view, pair=scene.pair) == scene
+_NETWORKS = ("opened", "activation", "width", "n_members", "first_var")  # begin anew with these
+_EXACT = ("points", "view", "noise_var", "method")
 
 
-def _same_exact(before: Scene, scene: Scene) -> bool:
-    keys = [
-        (s.points, s.view, s.settings.noise_var, METHODS[s.settings.method].penalised)
-        for s in (before, scene)
-    ]
-    return keys[0] == keys[1]
+def _key(scene: Scene, names: tuple[str, ...]) -> list:
+    return [getattr(scene if hasattr(scene, name) else scene.settings, name) for name in names]
 
 
 def _prior(shape: Shape, first_var: float) -> Prior:
@@ -336,7 +337,7 @@ def _reading(scene: Scene, shape: Shape, prior: Prior, anchors) -> tuple[Own, Li
     x, y, weight = _padded(scene, shape)
     noise = None
     if scene.problem == "regression":
-        noise = _target_noise(scene, shape.n_rows, np.sqrt(s.noise_var) * row.target_noise)
+        noise = _target_noise(scene, shape.n_rows, row.target_noise)
     mean, scale = (
         np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
         for tree in (prior.mean, prior.scale)
@@ -362,11 +363,12 @@ def _padded(scene: Scene, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndar
     return rows[:, :n_features], rows[:, n_features:], weight
 
 
-def _target_noise(scene: Scene, n_rows: int, deviation: float) -> Array:
+def _target_noise(scene: Scene, n_rows: int, wanted: bool) -> Array:
     """Noise [member, row, 1]; a point's depends on the seed and its number alone."""
     n_members = scene.settings.n_members
     noise = np.zeros((n_members, n_rows, 1), np.float32)
-    if deviation:
+    if wanted:
+        deviation = math.sqrt(scene.settings.noise_var or 0.0)
         for row, number in enumerate(scene.numbers):
             draws = np.random.default_rng((scene.seed, number)).standard_normal(n_members)
             noise[:, row, 0] = deviation * draws
@@ -395,10 +397,11 @@ def _exact(scene: Scene, shape: Shape, prior: Prior) -> tuple[Predictive | None,
     return exact.predict(np.asarray(_grid(scene))), ""
 
 
-def parameter_names(prior: Prior) -> list[str]:
+@lru_cache(maxsize=_MAX_PROGRAMS)
+def parameter_names(shape: Shape) -> list[str]:
     """Short names of the parameters in flat order: b1[0], W1[0,0], W2[0,0] and so on."""
-    names = []
-    for path, leaf in zip(leaf_paths(prior.scale), jax.tree.leaves(prior.scale), strict=True):
+    scale, names = _prior(shape, 1.0).scale, []
+    for path, leaf in zip(leaf_paths(scale), jax.tree.leaves(scale), strict=True):
         layer, kind = path.split("/")
         letter = {"weight": "W", "bias": "b"}[kind]
         for index in np.ndindex(leaf.shape):
@@ -437,4 +440,6 @@ def rounded(values) -> Any:
         short = np.round(np.where(finite, values, 0.0) * up / down) * down / up
     if finite.all():
         return short.tolist()
-    return np.where(finite, short.astype(object), None).tolist()
+    gaps = short.astype(object)
+    gaps[~finite] = None
+    return gaps.tolist()

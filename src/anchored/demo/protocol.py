@@ -58,8 +58,10 @@ class Scene:
     initial: int = 0
 
 
-def read(text: str, scene: Scene | None) -> Message:
+def read(text: str | bytes, scene: Scene | None) -> Message:
     """The checked message in ``text``, sent while ``scene`` was there."""
+    if isinstance(text, bytes):
+        raise Refused("message", "A message must be text, not bytes.")
     if len(text) > MESSAGE_BYTES or len(text.encode("utf-8", "replace")) > MESSAGE_BYTES:
         raise Refused("message", f"A message may have {MESSAGE_BYTES} bytes at most.")
     try:
