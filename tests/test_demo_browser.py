@@ -28,7 +28,7 @@ PATIENCE = 30.0  # seconds, for busy machines
 
 
 @pytest.fixture(scope="module")
-def address(chromium):
+def address(chromium, tmp_path_factory):
     """One server for all tests of this file."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -36,15 +36,19 @@ def address(chromium):
     words = ["demo", "--no-browser", "--port", str(port)]
     command = [sys.executable, "-c", "from anchored.cli import app; app()", *words]
     url = f"http://127.0.0.1:{port}/"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as server,
+    ):
         try:
-            _wait_for_server(url, server)
+            _wait_for_server(url, server, log)
             yield url
         finally:
             server.terminate()
 
 
-def _wait_for_server(url, server):
+def _wait_for_server(url, server, log):
     until = time.monotonic() + 60
     opener = build_opener(ProxyHandler({}))
     while True:
@@ -52,7 +56,7 @@ def _wait_for_server(url, server):
             opener.open(url, timeout=5).close()
             return
         except OSError:
-            assert server.poll() is None, server.stdout.read().decode()
+            assert server.poll() is None, log.read_text()
             assert time.monotonic() < until, "the server did not start"
             time.sleep(0.1)
 
@@ -107,7 +111,9 @@ class Visit:
 
     def summary(self):
         frame = self.frame() or {}
-        return {name: frame.get(name) for name in ("problem", "step", "status", "settings", "running")}
+        return {
+            name: frame.get(name) for name in ("problem", "step", "status", "settings", "running")
+        }
 
     def frame(self):
         return self.read("anchoredDemo.frame")
@@ -166,7 +172,7 @@ def test_a_point_narrows_the_band_there_and_only_there(visit):
     visit.wait("anchoredDemo.frame.n_points == 1")
     (point,) = visit.points()
     assert point == pytest.approx([0.5, 0.6], abs=0.02)  # a pixel or two
-    visit.train(1_500)
+    visit.train(1_000)
     visit.picture("regression_one_point")
     assert visit.deviation(0.5) < before[0.5] / 5
     assert visit.deviation(-1.8) > before[-1.8] / 3
