@@ -3,6 +3,7 @@
 Needs the extra ``demo``: ``pip install 'anchored[demo]'``.
 """
 
+import threading
 import webbrowser
 from collections.abc import Callable
 
@@ -29,7 +30,8 @@ def run(
     def on_warm(seconds: float) -> None:
         say(f"Ready after {seconds:.1f} s.")
         if open_browser:
-            webbrowser.open(address)
+            # Apart, because a browser of the console would stop the server.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     serve(host, port, on_listen=on_listen, on_warm=on_warm)
     say("The demo has stopped.")
