@@ -19,10 +19,16 @@ from anchored import rms
 
 playwright = pytest.importorskip("playwright.sync_api", reason="NO PLAYWRIGHT: pip install it")
 
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--no-sandbox",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+]
 SIZE = {"width": 1200, "height": 750}
 PATIENCE = 30.0  # seconds, for busy machines
 
@@ -111,9 +117,7 @@ class Visit:
 
     def summary(self):
         frame = self.frame() or {}
-        return {
-            name: frame.get(name) for name in ("problem", "step", "status", "settings", "running")
-        }
+        return {name: frame.get(name) for name in ("problem", "step", "status", "settings")}
 
     def frame(self):
         return self.read("anchoredDemo.frame")
@@ -223,7 +227,7 @@ def test_loss_activation_and_buttons(visit):
     visit.wait("anchoredDemo.frame.settings.activation == 'relu'")
     visit.part("regression-method").select_option("unconstrained")  # no prior, no exact answer
     visit.wait("anchoredDemo.frame.gp === null")
-    assert visit.part("regression-number-kl-to-exact").inner_text() == "–"
+    assert visit.part("regression-number-kl-to-exact").inner_text() == "\N{EN DASH}"
     slide = visit.part("regression-noise_var")
     slide.focus()
     slide.press("End")
@@ -349,7 +353,7 @@ def _check_rms(visit):
     ):
         wanted = (cov[0, 0], cov[1, 1], rms.correlation(cov)[0, 1])
         for cell, value in zip(("var1", "var2", "cor"), wanted, strict=True):
-            shown = visit.part(f"rms-{name}-{cell}").inner_text().replace("−", "-")
+            shown = visit.part(f"rms-{name}-{cell}").inner_text().replace("\N{MINUS SIGN}", "-")
             assert float(shown) == pytest.approx(value, rel=0.006, abs=1e-6), (name, cell)
 
 
@@ -455,6 +459,56 @@ def test_the_picture_can_be_saved(visit, tmp_path):
     content = saved.read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
     assert len(content) > 10_000
+
+
+@pytest.mark.slow
+def test_odd_settings_draw_without_complaint(visit):
+    """One network, huge steps that diverge, the widest network, a flood of changes."""
+    visit.open("#tab=regression&n_members=1&width=4")
+    visit.train(200)
+    assert visit.read("anchoredDemo.frame.members.length") == 1
+    visit.open("#tab=regression&width=1024&learning_rate=0.2&noise_var=1e-5&activation=relu")
+    visit.train(200)
+    visit.picture("regression_odd")
+    box = visit.part("regression-plot").bounding_box()
+    visit.page.mouse.move(*visit.where(*visit.points()[0]))
+    visit.page.mouse.down()
+    for k in range(300):
+        visit.page.mouse.move(box["x"] + 100 + k, box["y"] + 150)
+    visit.page.mouse.up()
+    visit.part("regression-step").click()
+    visit.wait(f"anchoredDemo.frame.step > {visit.frame()['step']}")
+    assert "messages a second" not in visit.part("status").inner_text()
+    assert visit.frame()["n_points"] == 6
+
+
+@pytest.mark.slow
+def test_a_new_point_is_drawn_within_200_ms(visit):
+    visit.open()
+    visit.train(200)
+    visit.part("regression-run").click()
+    visit.wait("anchoredDemo.frame.running")
+    took = []
+    for k in range(10):
+        visit.read(WATCH)
+        visit.click(-1.3 + 0.05 * k, 0.5)
+        took.append(visit.wait("window.took"))
+    assert np.median(took) < 200
+
+
+# Milliseconds from the press of the mouse to the first picture with one more point.
+WATCH = """() => {
+  window.took = 0;
+  const before = anchoredDemo.frame.n_points;
+  document.addEventListener("pointerup", () => {
+    const start = performance.now();
+    const look = () => {
+      if (anchoredDemo.frame.n_points > before) window.took = performance.now() - start;
+      else requestAnimationFrame(look);
+    };
+    look();
+  }, { once: true, capture: true });
+}"""
 
 
 @pytest.mark.slow

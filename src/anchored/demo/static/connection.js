@@ -1,6 +1,7 @@
 // Keeps one websocket to the server alive, and says so when it is not.
 
 const WAITS = [0.5, 1, 2, 4, 8, 15]; // seconds before trying again
+const PAUSE = 40; // milliseconds between messages of one kind: the server refuses floods
 const QUIET = 1000; // close code of a line that was silent for long
 
 /**
@@ -45,5 +46,22 @@ export function connect({ heard, lost, up }) {
     retry: () => {
       if (socket.readyState > WebSocket.OPEN) open();
     },
+  };
+}
+
+/** Call `act` now and then at most once in a `PAUSE`, but always after the last time it was asked. */
+export function paced(act) {
+  let timer = 0, again = false;
+  const go = () => {
+    again = false;
+    act();
+    timer = setTimeout(() => {
+      timer = 0;
+      if (again) go();
+    }, PAUSE);
+  };
+  return () => {
+    if (timer) again = true;
+    else go();
   };
 }

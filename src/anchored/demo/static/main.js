@@ -112,7 +112,7 @@ element("copy-link").addEventListener("click", async () => {
 });
 
 window.addEventListener("hashchange", () => {
-  if (!tabs) return;
+  if (!tabs || !location.hash.startsWith("#tab=")) return;
   const { state, wrong } = decode(location.hash, page.hello);
   page.state = state;
   say(wrong.length ? `The link was not read in full. Left out: ${wrong.join(", ")}.` : "");
@@ -147,9 +147,16 @@ const dress = () => {
   document.documentElement.dataset.theme = theme.value;
   if (tabs) current().redraw();
 };
-theme.value = localStorage.getItem("theme") ?? "auto";
+const storage = (use) => {
+  try {
+    return use(localStorage);
+  } catch {
+    return null; // a browser may forbid it
+  }
+};
+theme.value = storage((store) => store.getItem("theme")) ?? "auto";
 theme.addEventListener("change", () => {
-  localStorage.setItem("theme", theme.value);
+  storage((store) => store.setItem("theme", theme.value));
   dress();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dress);

@@ -1,5 +1,6 @@
 // The third tab: randomised MAP sampling with two weights, beside the truth and mean-field VI.
 
+import { paced } from "./connection.js";
 import { group, make, slider } from "./controls.js";
 import { axes, begin, ellipse, faint, inside, key, label, legend, onceAFrame, palette } from "./plot.js";
 import { RMS_LIMITS, round } from "./state.js";
@@ -37,7 +38,7 @@ export function rmsTab(section, page) {
   const mine = () => page.state.rms;
   let answer = null, plot = null, dragging = null;
 
-  const ask = onceAFrame(() => page.send({ type: "rms", ...mine() }));
+  const ask = paced(() => page.send({ type: "rms", ...mine() }));
   const change = (values) => {
     Object.assign(mine(), values);
     ask();

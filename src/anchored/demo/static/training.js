@@ -1,5 +1,6 @@
 // What the two learning tabs share: buttons, settings, numbers, loss curves and parameter space.
 
+import { paced } from "./connection.js";
 import { choice, group, make, slider } from "./controls.js";
 import { axes, begin, ellipse, faint, inside, label, legend, line, key, mark, onceAFrame, palette } from "./plot.js";
 import { choicesOf, isCount, rangeOf } from "./state.js";
@@ -38,6 +39,9 @@ export function trainingTab(section, problem, page, makePicture) {
     element.dataset.testid = `${problem}-${element.dataset.part}`;
   });
   const mine = () => page.state[problem];
+  const send = (message) => {
+    if (page.state.tab === problem) page.send(message);
+  };
   let frame = null, status = "", curves = emptyCurves(), wanted = false;
   const rate = { value: 0, frame: 0, at: 0 };
 
@@ -50,9 +54,9 @@ export function trainingTab(section, problem, page, makePicture) {
     open: () => {
       const { settings, points, seed, view, pair } = mine();
       curves = emptyCurves();
-      page.send({ type: "open", problem, settings, points, seed, ...(view ? { view: view.x } : {}) });
-      if (pair) page.send({ type: "weights", pair });
-      if (wanted) page.send({ type: "run" });
+      send({ type: "open", problem, settings, points, seed, ...(view ? { view: view.x } : {}) });
+      if (pair) send({ type: "weights", pair });
+      if (wanted) send({ type: "run" });
       tab.refresh();
     },
     /** Show what the state says: after a link or a preset. */
@@ -85,7 +89,12 @@ export function trainingTab(section, problem, page, makePicture) {
     pictures: () => picture.canvases(),
   };
 
-  const sendPoints = onceAFrame(() => page.send({ type: "points", points: mine().points }));
+  const sendPoints = paced(() => send({ type: "points", points: mine().points }));
+  let changes = {};
+  const sendSettings = paced(() => {
+    send({ type: "settings", settings: changes });
+    changes = {};
+  });
   const draw = () => {
     if (section.hidden) return;
     picture.draw(frame);
@@ -98,11 +107,11 @@ export function trainingTab(section, problem, page, makePicture) {
   };
   const redraw = onceAFrame(draw);
 
-  const order = (type, extra = {}) => () => page.send({ type, ...extra });
-  part("run").addEventListener("click", () => page.send({ type: wanted ? "pause" : "run" }));
+  const order = (type, extra = {}) => () => send({ type, ...extra });
+  part("run").addEventListener("click", () => send({ type: wanted ? "pause" : "run" }));
   part("step").addEventListener("click", () => {
-    if (wanted) page.send({ type: "pause" });
-    page.send({ type: "step", steps: STEPS });
+    if (wanted) send({ type: "pause" });
+    send({ type: "step", steps: STEPS });
   });
   part("anchors").addEventListener("click", order("anchors"));
   part("reset").addEventListener("click", order("reset"));
@@ -111,7 +120,8 @@ export function trainingTab(section, problem, page, makePicture) {
   const names = Object.keys(mine().settings);
   const change = (name) => (value) => {
     mine().settings[name] = value;
-    page.send({ type: "settings", settings: { [name]: value } });
+    changes[name] = value;
+    sendSettings();
     redraw();
   };
   const choices = choicesOf(page.hello, problem);
@@ -133,6 +143,8 @@ export function trainingTab(section, problem, page, makePicture) {
   }
 
   const presets = page.hello.presets[problem];
+  const steered = presets.flatMap((one) => Object.keys(one.settings ?? {}));
+  const usual = Object.fromEntries(steered.map((name) => [name, page.hello.defaults[problem][name]]));
   const preset = choice({
     name: "preset", label: "Example", test: `${problem}-preset`,
     values: ["", ...presets.map(({ name }) => name)],
@@ -142,7 +154,7 @@ export function trainingTab(section, problem, page, makePicture) {
       const found = presets.find((one) => one.name === name);
       if (!found) return;
       mine().points = found.points.map((point) => [...point]);
-      mine().settings = { ...mine().settings, ...found.settings };
+      mine().settings = { ...mine().settings, ...usual, ...found.settings };
       mine().preset = name;
       picture.presetChosen();
         tab.open();
@@ -158,7 +170,7 @@ export function trainingTab(section, problem, page, makePicture) {
       return value;
     });
     mine().pair = numbers;
-    page.send({ type: "weights", pair: numbers });
+    send({ type: "weights", pair: numbers });
   };
   const showPair = (numbers) => {
     mine().pair = numbers;
