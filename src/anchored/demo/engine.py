@@ -434,12 +434,12 @@ def rounded(values) -> Any:
     finite = np.isfinite(values)
     size = np.abs(np.where(finite & (values != 0), values, 1.0))
     places = _DIGITS - 1 - np.floor(np.log10(size)).astype(int)
-    # Powers of ten with a positive exponent are exact, and so then is the nearest decimal.
+    # Powers of ten up to 22 are exact, and so then is the nearest decimal.
     up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
     with np.errstate(invalid="ignore", over="ignore"):
         short = np.round(np.where(finite, values, 0.0) * up / down) * down / up
     if finite.all():
         return short.tolist()
-    gaps = short.astype(object)
+    gaps = np.array(short, object)
     gaps[~finite] = None
     return gaps.tolist()
