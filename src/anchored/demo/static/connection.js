@@ -11,7 +11,9 @@ const QUIET = 1000; // close code of a line that was silent for long
  */
 export function connect({ heard, lost, up }) {
   const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
-  let socket = null, tries = 0, timer = 0;
+  let socket = null,
+    tries = 0,
+    timer = 0;
 
   const open = () => {
     clearTimeout(timer);
@@ -49,9 +51,10 @@ export function connect({ heard, lost, up }) {
   };
 }
 
-/** Call `act` now and then at most once in a `PAUSE`, but always after the last time it was asked. */
+/** Call `act` now and then at most once in a `PAUSE`, but always after the last asking. */
 export function paced(act) {
-  let timer = 0, again = false;
+  let timer = 0,
+    again = false;
   const go = () => {
     again = false;
     act();

@@ -25,22 +25,47 @@ export function choice({ name, label, values, words = {}, hints, test, changed }
   const hint = make("p", { class: "hint", id: `${id}-hint` });
   const select = make(
     "select",
-    { id, name, "data-testid": test, "aria-describedby": hint.id, change: () => { say(); changed(select.value); } },
+    {
+      id,
+      name,
+      "data-testid": test,
+      "aria-describedby": hint.id,
+      change: () => {
+        say();
+        changed(select.value);
+      },
+    },
     ...values.map((value) => make("option", { value }, words[value] ?? value)),
   );
-  const say = () => { hint.textContent = typeof hints === "string" ? hints : (hints[select.value] ?? ""); };
+  const say = () => {
+    hint.textContent = typeof hints === "string" ? hints : (hints[select.value] ?? "");
+  };
   say();
   return {
     element: make("div", { class: "control" }, make("label", { for: id }, label), select, hint),
-    set: (value) => { select.value = value; say(); },
+    set: (value) => {
+      select.value = value;
+      say();
+    },
   };
 }
 
 /**
- * A slider, logarithmic if `log`. It shows its number while it moves, and `changed(value)` is called
- * at once if `live`, else when it is let go.
+ * A slider, logarithmic if `log`. It shows its number while it moves, and `changed(value)` is
+ * called at once if `live`, else when it is let go.
  */
-export function slider({ name, label, range, log = false, whole = false, live = false, hint, test, changed, words }) {
+export function slider({
+  name,
+  label,
+  range,
+  log = false,
+  whole = false,
+  live = false,
+  hint,
+  test,
+  changed,
+  words,
+}) {
   const id = `control-${(numbered += 1)}`;
   const [low, high] = log ? range.map(Math.log10) : range;
   const output = make("output", { for: id });
@@ -57,17 +82,34 @@ export function slider({ name, label, range, log = false, whole = false, live = 
   };
   const tell = () => changed(read());
   const input = make("input", {
-    id, name, type: "range", min: low, max: high, "data-testid": test, "aria-describedby": note.id,
+    id,
+    name,
+    type: "range",
+    min: low,
+    max: high,
+    "data-testid": test,
+    "aria-describedby": note.id,
     step: log ? (high - low) / 120 : whole ? 1 : (high - low) / 200,
-    input: () => { show(read()); if (live) tell(); },
-    change: () => { if (!live) tell(); },
+    input: () => {
+      show(read());
+      if (live) tell();
+    },
+    change: () => {
+      if (!live) tell();
+    },
   });
   return {
     element: make(
-      "div", { class: "control" },
-      make("div", { class: "row" }, make("label", { for: id }, label), output), input, note,
+      "div",
+      { class: "control" },
+      make("div", { class: "row" }, make("label", { for: id }, label), output),
+      input,
+      note,
     ),
-    set: (value) => { input.value = log ? Math.log10(value) : value; show(value); },
+    set: (value) => {
+      input.value = log ? Math.log10(value) : value;
+      show(value);
+    },
   };
 }
 
@@ -76,11 +118,23 @@ export function toggle({ name, label, hint, test, changed }) {
   const id = `control-${(numbered += 1)}`;
   const note = hint ? make("span", { class: "hint", id: `${id}-hint` }, hint) : "";
   const input = make("input", {
-    id, name, type: "checkbox", "data-testid": test, "aria-describedby": hint ? note.id : null,
+    id,
+    name,
+    type: "checkbox",
+    "data-testid": test,
+    "aria-describedby": hint ? note.id : null,
     change: () => changed(input.checked),
   });
   return {
-    element: make("div", { class: "control check" }, input, make("label", { for: id }, label), note),
-    set: (value) => { input.checked = value; },
+    element: make(
+      "div",
+      { class: "control check" },
+      input,
+      make("label", { for: id }, label),
+      note,
+    ),
+    set: (value) => {
+      input.checked = value;
+    },
   };
 }

@@ -12,7 +12,8 @@ import { trainingTab } from "./training.js";
 const element = (id) => document.getElementById(id);
 const page = { send: (message) => line.send(message), state: null, hello: null, say };
 const undrawn = []; // frames the server waits to hear of
-let tabs = null, drawn = 0;
+let tabs = null,
+  drawn = 0;
 
 const acknowledge = onceAFrame(() => {
   drawn += undrawn.length;
@@ -41,9 +42,12 @@ const line = connect({
     const next = seconds === null ? "" : ` Trying again in ${seconds} s.`;
     element("connection").hidden = false;
     element("connection-text").textContent =
-      `${why || "No connection to the server: is it still running?"}${next} Your points and settings are kept.`;
+      (why || "No connection to the server: is it still running?") +
+      `${next} Your points and settings are kept.`;
   },
-  up: () => { element("connection").hidden = true; },
+  up: () => {
+    element("connection").hidden = true;
+  },
 });
 element("retry").addEventListener("click", line.retry);
 
@@ -51,7 +55,8 @@ function begin() {
   const { state, wrong } = decode(location.hash, page.hello);
   page.state = state;
   if (wrong.length) say(`The link was not read in full. Left out: ${wrong.join(", ")}.`);
-  const learning = (problem, picture) => trainingTab(element(`panel-${problem}`), problem, page, picture);
+  const learning = (problem, picture) =>
+    trainingTab(element(`panel-${problem}`), problem, page, picture);
   tabs = {
     regression: learning("regression", regressionPicture),
     classification: learning("classification", classificationPicture),
@@ -135,7 +140,10 @@ element("save-picture").addEventListener("click", () => {
     left += part.width;
   }
   whole.toBlob((blob) => {
-    const link = make("a", { href: URL.createObjectURL(blob), download: `anchored-${page.state.tab}.png` });
+    const link = make("a", {
+      href: URL.createObjectURL(blob),
+      download: `anchored-${page.state.tab}.png`,
+    });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
     say("Picture saved.");
@@ -178,10 +186,18 @@ document.addEventListener("visibilitychange", () => {
 
 // For tests and the curious: what is shown, to be read only.
 window.anchoredDemo = Object.freeze({
-  get state() { return structuredClone(page.state); },
-  get frame() { return tabs ? structuredClone(current().frame()) : null; },
-  get hello() { return structuredClone(page.hello); },
-  get drawn() { return drawn; },
+  get state() {
+    return structuredClone(page.state);
+  },
+  get frame() {
+    return tabs ? structuredClone(current().frame()) : null;
+  },
+  get hello() {
+    return structuredClone(page.hello);
+  },
+  get drawn() {
+    return drawn;
+  },
   /** Where a place of the main picture is in the window. */
   where: (x, y) => {
     const frame = current().pictures()[0].getBoundingClientRect();

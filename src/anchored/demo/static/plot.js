@@ -1,12 +1,15 @@
 // Draws axes, lines, bands, fields and ellipses on a canvas, crisp at any pixel density.
 
-const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
+const FONT =
+  '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 
 /** The page's colours, as its style sheet has them now. */
 export function palette() {
   const style = getComputedStyle(document.documentElement);
   const names = ["paper", "ink", "soft", "rule", "one", "two", "noise", "three", "four"];
-  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(
+    names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
+  );
 }
 
 /** Colour `#rrggbb` at the given opacity. */
@@ -21,9 +24,11 @@ export function channels(colour) {
 
 /** A cleared context whose unit is one CSS pixel, and the canvas's size in them. */
 export function begin(canvas, colours) {
-  const width = canvas.clientWidth, height = canvas.clientHeight;
+  const width = canvas.clientWidth,
+    height = canvas.clientHeight;
   const density = window.devicePixelRatio || 1;
-  const across = Math.round(width * density), down = Math.round(height * density);
+  const across = Math.round(width * density),
+    down = Math.round(height * density);
   if (canvas.width !== across || canvas.height !== down) {
     canvas.width = across;
     canvas.height = down;
@@ -54,11 +59,14 @@ export function axes(surface, options) {
   const { context, width, height } = surface;
   const { x, y, colours, names = ["", ""], top = 10, right = 12 } = options;
   const { scale = (v) => v, yTicks = null } = options;
-  const left = options.left ?? 44, bottom = names[0] ? 38 : 24;
+  const left = options.left ?? 44,
+    bottom = names[0] ? 38 : 24;
   const box = { left, top, width: width - left - right, height: height - top - bottom };
   const [low, high] = y.map(scale);
   const result = {
-    box, x, y,
+    box,
+    x,
+    y,
     px: (value) => box.left + ((value - x[0]) / (x[1] - x[0])) * box.width,
     py: (value) => box.top + ((high - scale(value)) / (high - low)) * box.height,
     ux: (pixel) => x[0] + ((pixel - box.left) / box.width) * (x[1] - x[0]),
@@ -71,14 +79,20 @@ export function axes(surface, options) {
   context.textBaseline = "top";
   for (const value of ticks(...x, Math.max(4, box.width / 90))) {
     const at = Math.round(result.px(value)) + 0.5;
-    stroke(context, [[at, box.top], [at, box.top + box.height]]);
+    stroke(context, [
+      [at, box.top],
+      [at, box.top + box.height],
+    ]);
     context.fillText(label(value), at, box.top + box.height + 6);
   }
   context.textAlign = "right";
   context.textBaseline = "middle";
   for (const value of yTicks ?? ticks(...y, Math.max(4, box.height / 60))) {
     const at = Math.round(result.py(value)) + 0.5;
-    stroke(context, [[box.left, at], [box.left + box.width, at]]);
+    stroke(context, [
+      [box.left, at],
+      [box.left + box.width, at],
+    ]);
     context.fillText(label(value), box.left - 7, at);
   }
   context.textAlign = "center";
@@ -136,7 +150,12 @@ export function mark(context, [x, y], { shape = "disc", size = 5, fill, edge, wi
   if (shape === "disc") context.arc(x, y, size, 0, 2 * Math.PI);
   else if (shape === "square") context.rect(x - size * 0.9, y - size * 0.9, size * 1.8, size * 1.8);
   else {
-    for (const [dx, dy] of [[0, -1], [1, 0], [0, 1], [-1, 0]]) {
+    for (const [dx, dy] of [
+      [0, -1],
+      [1, 0],
+      [0, 1],
+      [-1, 0],
+    ]) {
       context.lineTo(x + 1.25 * size * dx, y + 1.25 * size * dy);
     }
     context.closePath();
@@ -156,20 +175,40 @@ export function mark(context, [x, y], { shape = "disc", size = 5, fill, edge, wi
 export function cross(context, [x, y], colour) {
   context.strokeStyle = colour;
   context.lineWidth = 1.5;
-  stroke(context, [[x - 11, y], [x - 4, y]]);
-  stroke(context, [[x + 4, y], [x + 11, y]]);
-  stroke(context, [[x, y - 11], [x, y - 4]]);
-  stroke(context, [[x, y + 4], [x, y + 11]]);
+  stroke(context, [
+    [x - 11, y],
+    [x - 4, y],
+  ]);
+  stroke(context, [
+    [x + 4, y],
+    [x + 11, y],
+  ]);
+  stroke(context, [
+    [x, y - 11],
+    [x, y - 4],
+  ]);
+  stroke(context, [
+    [x, y + 4],
+    [x, y + 11],
+  ]);
 }
 
 /** The ellipse `k` deviations from the mean of a normal with covariance `cov`. */
-export function ellipse(context, plot, mean, cov, k, { colour, fill = null, width = 2, dash = [] }) {
+export function ellipse(
+  context,
+  plot,
+  mean,
+  cov,
+  k,
+  { colour, fill = null, width = 2, dash = [] },
+) {
   const a = Math.sqrt(cov[0][0]);
   const b = cov[0][1] / a;
   const c = Math.sqrt(Math.max(cov[1][1] - b * b, 0));
   context.beginPath();
   for (let i = 0; i <= 90; i += 1) {
-    const u = k * Math.cos((i * Math.PI) / 45), v = k * Math.sin((i * Math.PI) / 45);
+    const u = k * Math.cos((i * Math.PI) / 45),
+      v = k * Math.sin((i * Math.PI) / 45);
     context.lineTo(plot.px(mean[0] + a * u), plot.py(mean[1] + b * u + c * v));
   }
   if (fill) {
@@ -193,27 +232,46 @@ export function field(context, plot, values, side, extent, tint) {
   const small = new OffscreenCanvas(side, side);
   small.getContext("2d").putImageData(image, 0, 0);
   const half = (extent[1] - extent[0]) / (side - 1) / 2; // a value sits at its cell's centre
-  const left = plot.px(extent[0] - half), top = plot.py(extent[1] + half);
+  const left = plot.px(extent[0] - half),
+    top = plot.py(extent[1] + half);
   context.imageSmoothingEnabled = true;
   context.imageSmoothingQuality = "high";
-  const across = plot.px(extent[1] + half) - left, down = plot.py(extent[0] - half) - top;
+  const across = plot.px(extent[1] + half) - left,
+    down = plot.py(extent[0] - half) - top;
   context.drawImage(small, left, top, across, down);
 }
 
 /** The line where such a field has the given value. */
-export function contour(context, plot, values, side, extent, level, { colour, width = 1.5, dash = [] }) {
+export function contour(
+  context,
+  plot,
+  values,
+  side,
+  extent,
+  level,
+  { colour, width = 1.5, dash = [] },
+) {
   const place = (k) => extent[0] + ((extent[1] - extent[0]) * k) / (side - 1);
   const at = (i, j) => values[j * side + i] - level;
-  const edges = [[0, 0, 1, 0], [1, 0, 1, 1], [1, 1, 0, 1], [0, 1, 0, 0]];
+  const edges = [
+    [0, 0, 1, 0],
+    [1, 0, 1, 1],
+    [1, 1, 0, 1],
+    [0, 1, 0, 0],
+  ];
   context.beginPath();
   for (let j = 0; j < side - 1; j += 1) {
     for (let i = 0; i < side - 1; i += 1) {
       const hits = [];
       for (const [a, b, c, d] of edges) {
-        const from = at(i + a, j + b), to = at(i + c, j + d);
+        const from = at(i + a, j + b),
+          to = at(i + c, j + d);
         if (from < 0 === to < 0) continue;
         const share = from / (from - to);
-        hits.push([plot.px(place(i + a + share * (c - a))), plot.py(place(j + b + share * (d - b)))]);
+        hits.push([
+          plot.px(place(i + a + share * (c - a))),
+          plot.py(place(j + b + share * (d - b))),
+        ]);
       }
       for (let k = 0; k + 1 < hits.length; k += 2) {
         context.moveTo(...hits[k]);
@@ -230,7 +288,8 @@ export function contour(context, plot, values, side, extent, level, { colour, wi
 
 /** Names of what is drawn, in rows from (left, top); the answer is the height they take. */
 export function legend(context, items, { left, top, width, colours }) {
-  let x = left, y = top + 8;
+  let x = left,
+    y = top + 8;
   context.textAlign = "left";
   context.textBaseline = "middle";
   for (const item of items) {
@@ -255,7 +314,10 @@ export const key = {
       context.strokeStyle = style.colour;
       context.lineWidth = style.width ?? 2;
       context.setLineDash(style.dash ?? []);
-      stroke(context, [[x, y], [x + 17, y]]);
+      stroke(context, [
+        [x, y],
+        [x + 17, y],
+      ]);
       context.setLineDash([]);
     },
   }),

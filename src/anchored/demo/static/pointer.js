@@ -3,9 +3,9 @@
 const NEAR = 11; // pixels within which a point is meant, twice that for a finger
 
 /**
- * Make `canvas` edit points. `plot()` gives its axes; `points()` the points, each beginning with its
- * two numbers; `add(x, y, other)`, `move(i, x, y)` and `remove(i)` change them; `moved()` is called
- * when the cursor does. The answer tells where the cursor is and which point is held by the keys.
+ * Make `canvas` edit points. `plot()` gives its axes; `points()` the points, each beginning with
+ * its two numbers; `add(x, y, other)`, `move(i, x, y)` and `remove(i)` change them; `moved()` is
+ * called when the cursor does. The answer tells where the cursor is and which point is held.
  */
 export function editPoints(canvas, { plot, points, add, move, remove, moved }) {
   const cursor = { at: null, keys: false, held: null, dragged: null };
@@ -16,7 +16,8 @@ export function editPoints(canvas, { plot, points, add, move, remove, moved }) {
     return [event.clientX - frame.left, event.clientY - frame.top];
   };
   const nearest = ([px, py], reach = NEAR) => {
-    let best = null, least = reach;
+    let best = null,
+      least = reach;
     points().forEach(([x, y], i) => {
       const distance = Math.hypot(plot().px(x) - px, plot().py(y) - py);
       if (distance <= least) [best, least] = [i, distance];
@@ -40,10 +41,14 @@ export function editPoints(canvas, { plot, points, add, move, remove, moved }) {
     moved();
   };
 
-  canvas.addEventListener("touchstart", (event) => {
-    // A finger on a point drags it; anywhere else it scrolls the page.
-    if (plot() && nearest(place(event.touches[0]), 2 * NEAR) !== null) event.preventDefault();
-  }, { passive: false });
+  canvas.addEventListener(
+    "touchstart",
+    (event) => {
+      // A finger on a point drags it; anywhere else it scrolls the page.
+      if (plot() && nearest(place(event.touches[0]), 2 * NEAR) !== null) event.preventDefault();
+    },
+    { passive: false },
+  );
 
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || !plot()) return;
@@ -60,7 +65,8 @@ export function editPoints(canvas, { plot, points, add, move, remove, moved }) {
     if (!plot()) return;
     const at = place(event);
     if (cursor.dragged !== null) {
-      if (Math.hypot(at[0] - pressed.at[0], at[1] - pressed.at[1]) > 2) move(cursor.dragged, ...clamp(at));
+      if (Math.hypot(at[0] - pressed.at[0], at[1] - pressed.at[1]) > 2)
+        move(cursor.dragged, ...clamp(at));
     } else canvas.style.cursor = nearest(at) === null ? "crosshair" : "grab";
     show(isInside(at) ? clamp(at) : null, false);
   });
@@ -97,7 +103,9 @@ export function editPoints(canvas, { plot, points, add, move, remove, moved }) {
     const { x, y } = plot();
     const [cx, cy] = cursor.at ?? [(x[0] + x[1]) / 2, (y[0] + y[1]) / 2];
     const under = cursor.held ?? nearest([plot().px(cx), plot().py(cy)]);
-    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] }[event.key];
+    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] }[
+      event.key
+    ];
     if (arrow) {
       const step = event.shiftKey ? 1 / 12 : 1 / 60;
       const limit = (value, [low, high]) => Math.min(Math.max(value, low), high);

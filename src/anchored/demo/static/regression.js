@@ -1,15 +1,32 @@
 // The regression picture: networks, their bands, the exact answer and the points.
 
 import { choice, group, make, toggle } from "./controls.js";
-import { axes, band, begin, cross, faint, inside, key, label, legend, line, mark, onceAFrame, palette } from "./plot.js";
+import {
+  axes,
+  band,
+  begin,
+  cross,
+  faint,
+  inside,
+  key,
+  label,
+  legend,
+  line,
+  mark,
+  onceAFrame,
+  palette,
+} from "./plot.js";
 import { editPoints } from "./pointer.js";
 import { fitView, GP_WAYS, round } from "./state.js";
 
 const GP_WORDS = { over: "drawn over", beside: "side by side", off: "hidden" };
 const GP_HINT =
-  "A Gaussian process: what infinitely many, infinitely wide networks would say by Bayes' rule. The networks are good as far as they agree with it.";
+  "A Gaussian process: what infinitely many, infinitely wide networks would say by Bayes' rule. " +
+  "The networks are good as far as they agree with it.";
 const HELP =
-  "Click to add a point, drag to move it, double-click to delete it. Keys: arrows move the cross, Enter adds or lifts a point, N goes to the next, Delete removes it.";
+  "Click to add a point, drag to move it, double-click to delete it. " +
+  "Keys: arrows move the cross, Enter adds or lifts a point, N goes to the next, " +
+  "Delete removes it.";
 const SHADES = [0.34, 0.2, 0.11]; // opacity within 1, 2 and 3 deviations
 
 /** The main picture of the regression tab, for `trainingTab`. */
@@ -18,11 +35,20 @@ export function regressionPicture(part, tab, page) {
   const canvas = makeCanvas("regression-plot", "Points, networks and bands. ");
   const beside = makeCanvas("regression-gp", "Points and the exact answer. ");
   const figure = make("figure", {}, canvas, make("figcaption", {}, HELP));
-  const second = make("figure", {}, beside, make("figcaption", {}, "The exact answer: a Gaussian process."));
+  const second = make(
+    "figure",
+    {},
+    beside,
+    make("figcaption", {}, "The exact answer: a Gaussian process."),
+  );
   part("pictures").append(figure, second);
-  let plot = null, secondPlot = null;
+  let plot = null,
+    secondPlot = null;
 
-  const say = (i, word) => `Point ${i + 1} ${word} at ${mine().points[i].map((v) => label(v)).join(", ")}.`;
+  const say = (i, word) =>
+    `Point ${i + 1} ${word} at ${mine()
+      .points[i].map((v) => label(v))
+      .join(", ")}.`;
   const edit = {
     points: () => mine().points,
     add: (x, y) => {
@@ -42,7 +68,8 @@ export function regressionPicture(part, tab, page) {
 
   const zoom = (factor) => () => {
     const grow = ([low, high]) => {
-      const half = ((high - low) / 2) * factor, middle = (low + high) / 2;
+      const half = ((high - low) / 2) * factor,
+        middle = (low + high) / 2;
       return [round(middle - half), round(middle + half)];
     };
     const { x, y } = mine().view;
@@ -55,9 +82,11 @@ export function regressionPicture(part, tab, page) {
     page.send({ type: "view", view: view.x });
     tab.redraw();
   };
-  const button = (words, test, click) => make("button", { type: "button", "data-testid": test, click }, words);
+  const button = (words, test, click) =>
+    make("button", { type: "button", "data-testid": test, click }, words);
   const zooms = make(
-    "div", { class: "control row zoom" },
+    "div",
+    { class: "control row zoom" },
     button("Zoom in", "regression-zoom-in", zoom(2 / 3)),
     button("Zoom out", "regression-zoom-out", zoom(1.5)),
     button("Fit", "regression-fit", () => look(fitView(mine().points))),
@@ -69,21 +98,39 @@ export function regressionPicture(part, tab, page) {
   };
   const switches = {
     members: toggle({
-      name: "members", label: "Each network", test: "regression-show-members", changed: set("members"),
+      name: "members",
+      label: "Each network",
+      test: "regression-show-members",
+      changed: set("members"),
       hint: "One line is one possible function.",
     }),
     bands: toggle({
-      name: "bands", label: "Mean and bands", test: "regression-show-bands", changed: set("bands"),
+      name: "bands",
+      label: "Mean and bands",
+      test: "regression-show-bands",
+      changed: set("bands"),
       hint: "±1, 2, 3 deviations between networks: what they do not know.",
     }),
     noise: toggle({
-      name: "noise", label: "Data noise", test: "regression-show-noise", changed: set("noise"),
+      name: "noise",
+      label: "Data noise",
+      test: "regression-show-noise",
+      changed: set("noise"),
       hint: "The amber margin: what no amount of data removes.",
     }),
   };
   const gp = choice({
-    name: "gp", label: "Exact answer", values: GP_WAYS, words: GP_WORDS, hints: GP_HINT,
-    test: "regression-show-gp", changed: (value) => { mine().gp = value; arrange(); tab.redraw(); },
+    name: "gp",
+    label: "Exact answer",
+    values: GP_WAYS,
+    words: GP_WORDS,
+    hints: GP_HINT,
+    test: "regression-show-gp",
+    changed: (value) => {
+      mine().gp = value;
+      arrange();
+      tab.redraw();
+    },
   });
   const arrange = () => {
     second.hidden = mine().gp !== "beside";
@@ -103,26 +150,43 @@ export function regressionPicture(part, tab, page) {
     const top = 10 + legend(context, items, room);
     const made = axes(surface, { ...view, colours, names: ["input x", "output y"], top, left: 52 });
     inside(context, made, () => {
-      if (shown && show.bands) drawBands(context, made, frame.x, shown, show.noise ? colours.noise : null, tint);
+      if (shown && show.bands)
+        drawBands(context, made, frame.x, shown, show.noise ? colours.noise : null, tint);
       if (frame && show.members && !exactOnly) {
         const opacity = Math.max(0.25, 0.75 - frame.members.length / 60);
-        for (const values of frame.members) line(context, made, frame.x, values, { colour: faint(tint, opacity), width: 1 });
+        for (const values of frame.members)
+          line(context, made, frame.x, values, { colour: faint(tint, opacity), width: 1 });
       }
-      if (shown && show.bands) line(context, made, frame.x, shown.mean, { colour: tint, width: 2.5 });
+      if (shown && show.bands)
+        line(context, made, frame.x, shown.mean, { colour: tint, width: 2.5 });
       if (over) drawOutline(context, made, frame.x, frame.gp, colours.two);
       if (pointer.at && !pointer.keys) {
-        line(context, made, [pointer.at[0], pointer.at[0]], view.y, { colour: faint(colours.soft, 0.5), width: 1, dash: [2, 3] });
+        line(context, made, [pointer.at[0], pointer.at[0]], view.y, {
+          colour: faint(colours.soft, 0.5),
+          width: 1,
+          dash: [2, 3],
+        });
       }
       points.forEach(([x, y], i) => {
         const active = i === pointer.held || i === pointer.dragged;
-        mark(context, [made.px(x), made.py(y)], { size: active ? 8 : 5.5, fill: colours.ink, edge: colours.paper, width: 2 });
+        mark(context, [made.px(x), made.py(y)], {
+          size: active ? 8 : 5.5,
+          fill: colours.ink,
+          edge: colours.paper,
+          width: 2,
+        });
       });
-      if (pointer.at && pointer.keys) cross(context, [made.px(pointer.at[0]), made.py(pointer.at[1])], colours.ink);
+      if (pointer.at && pointer.keys)
+        cross(context, [made.px(pointer.at[0]), made.py(pointer.at[1])], colours.ink);
     });
     if (exactOnly && frame && !frame.gp) {
       context.fillStyle = colours.soft;
       context.textAlign = "center";
-      context.fillText("No exact answer for these settings.", surface.width / 2, surface.height / 2);
+      context.fillText(
+        "No exact answer for these settings.",
+        surface.width / 2,
+        surface.height / 2,
+      );
     }
     return made;
   };
@@ -132,7 +196,8 @@ export function regressionPicture(part, tab, page) {
     const read = (values) => between(frame.x, values, at[0]);
     const words = ({ mean, epistemic }) => `${label(read(mean))} ± ${label(read(epistemic), 2)}`;
     const exact = frame.gp ? `, exact ${words(frame.gp)}` : "";
-    return `At x = ${label(at[0])}: networks ${words(frame)}${exact} (one deviation, without noise).`;
+    const ours = `At x = ${label(at[0])}: networks ${words(frame)}`;
+    return `${ours}${exact} (one deviation, without noise).`;
   };
 
   return {
@@ -142,7 +207,9 @@ export function regressionPicture(part, tab, page) {
     },
     plot: () => plot,
     canvases: () => (mine().gp === "beside" ? [canvas, beside] : [canvas]),
-    presetChosen: () => { mine().view = fitView(mine().points); },
+    presetChosen: () => {
+      mine().view = fitView(mine().points);
+    },
     refresh: () => {
       for (const [name, control] of Object.entries(switches)) control.set(mine().show[name]);
       gp.set(mine().gp);
@@ -164,7 +231,10 @@ export function regressionPicture(part, tab, page) {
 
 function makeCanvas(test, words) {
   return make("canvas", {
-    "data-testid": test, tabindex: "0", role: "application", "aria-label": words + HELP,
+    "data-testid": test,
+    tabindex: "0",
+    role: "application",
+    "aria-label": words + HELP,
   });
 }
 
@@ -175,12 +245,20 @@ function shifted(mean, deviation, k) {
 function drawBands(context, plot, xs, { mean, epistemic, total }, noise, tint) {
   if (noise) {
     for (const side of [-1, 1]) {
-      const inner = shifted(mean, epistemic, 3 * side), outer = shifted(mean, total, 3 * side);
+      const inner = shifted(mean, epistemic, 3 * side),
+        outer = shifted(mean, total, 3 * side);
       band(context, plot, xs, inner, outer, faint(noise, 0.55));
     }
   }
   for (const k of [3, 2, 1]) {
-    band(context, plot, xs, shifted(mean, epistemic, -k), shifted(mean, epistemic, k), faint(tint, SHADES[k - 1]));
+    band(
+      context,
+      plot,
+      xs,
+      shifted(mean, epistemic, -k),
+      shifted(mean, epistemic, k),
+      faint(tint, SHADES[k - 1]),
+    );
   }
 }
 
@@ -194,13 +272,15 @@ function drawOutline(context, plot, xs, { mean, epistemic }, colour) {
 
 function legendItems({ show, over, exactOnly, colours, tint }) {
   const items = [];
-  if (show.members && !exactOnly) items.push(key.line("networks", { colour: faint(tint, 0.6), width: 1 }));
+  if (show.members && !exactOnly)
+    items.push(key.line("networks", { colour: faint(tint, 0.6), width: 1 }));
   if (show.bands) {
     items.push(key.line(exactOnly ? "exact mean" : "their mean", { colour: tint, width: 2.5 }));
     items.push(key.area("±1, 2, 3 deviations", faint(tint, 0.3)));
     if (show.noise) items.push(key.area("data noise", faint(colours.noise, 0.55)));
   }
-  if (over) items.push(key.line("exact: mean and ±1, 2, 3", { colour: colours.two, dash: [6, 3] }));
+  const dashed = { colour: colours.two, dash: [6, 3] };
+  if (over) items.push(key.line("exact: mean and ±1, 2, 3", dashed));
   return items;
 }
 

@@ -34,12 +34,22 @@ export function firstState(hello) {
 /** A window on points [x, y] with room around them. */
 export function fitView(points) {
   const span = (values, least) => {
-    const low = Math.min(...values), high = Math.max(...values);
+    const low = Math.min(...values),
+      high = Math.max(...values);
     const middle = values.length ? (low + high) / 2 : 0;
     const half = values.length ? Math.max(least, 0.9 * (high - low)) : least;
     return [round(middle - half), round(middle + half)];
   };
-  return { x: span(points.map((p) => p[0]), 1.5), y: span(points.map((p) => p[1]), 2) };
+  return {
+    x: span(
+      points.map((p) => p[0]),
+      1.5,
+    ),
+    y: span(
+      points.map((p) => p[1]),
+      2,
+    ),
+  };
 }
 
 /** Four significant digits: as many as the server keeps. */
@@ -52,7 +62,8 @@ export function encode(state) {
   const fields = new URLSearchParams({ tab: state.tab });
   const mine = state[state.tab];
   if (state.tab === "rms") {
-    for (const name of ["mean", "variances", "prior_variances"]) fields.set(name, mine[name].join(","));
+    for (const name of ["mean", "variances", "prior_variances"])
+      fields.set(name, mine[name].join(","));
     fields.set("correlation", mine.correlation);
     return tidy(fields);
   }
@@ -80,24 +91,40 @@ export function decode(fragment, hello) {
     if (value === null) wrong.push(name);
     else keep(value);
   };
-  take("tab", oneOf(TABS), (tab) => { state.tab = tab; });
+  take("tab", oneOf(TABS), (tab) => {
+    state.tab = tab;
+  });
   const mine = state[state.tab];
   if (state.tab === "rms") {
     const { mean, deviation, correlation } = RMS_LIMITS;
     const square = deviation.map((value) => value * value);
-    take("mean", numbers(2, mean), (value) => { mine.mean = value; });
-    take("variances", numbers(2, square), (value) => { mine.variances = value; });
-    take("prior_variances", numbers(2, square), (value) => { mine.prior_variances = value; });
-    take("correlation", number(correlation), (value) => { mine.correlation = value; });
+    take("mean", numbers(2, mean), (value) => {
+      mine.mean = value;
+    });
+    take("variances", numbers(2, square), (value) => {
+      mine.variances = value;
+    });
+    take("prior_variances", numbers(2, square), (value) => {
+      mine.prior_variances = value;
+    });
+    take("correlation", number(correlation), (value) => {
+      mine.correlation = value;
+    });
     return { state, wrong };
   }
   const choices = choicesOf(hello, state.tab);
   for (const name of Object.keys(mine.settings)) {
     const read = choices[name] ? oneOf(choices[name]) : number(rangeOf(hello, name), isCount(name));
-    take(name, read, (value) => { mine.settings[name] = value; });
+    take(name, read, (value) => {
+      mine.settings[name] = value;
+    });
   }
-  take("seed", number([0, hello.limits.seed], true), (seed) => { mine.seed = seed; });
-  take("pair", numbers(2, [0, 1e7], true), (pair) => { mine.pair = pair; });
+  take("seed", number([0, hello.limits.seed], true), (seed) => {
+    mine.seed = seed;
+  });
+  take("pair", numbers(2, [0, 1e7], true), (pair) => {
+    mine.pair = pair;
+  });
   take("points", points(state.tab, hello.limits), (found) => {
     mine.points = found;
     mine.preset = null;
@@ -109,12 +136,18 @@ export function decode(fragment, hello) {
       const pair = numbers(2, reach)(text);
       return pair && pair[1] - pair[0] > 1e-3 ? pair : null;
     };
-    take("x", span, (value) => { mine.view.x = value; });
-    take("y", span, (value) => { mine.view.y = value; });
+    take("x", span, (value) => {
+      mine.view.x = value;
+    });
+    take("y", span, (value) => {
+      mine.view.y = value;
+    });
     take("show", listOf(SHOWN), (names) => {
       mine.show = Object.fromEntries(SHOWN.map((name) => [name, names.includes(name)]));
     });
-    take("gp", oneOf(GP_WAYS), (way) => { mine.gp = way; });
+    take("gp", oneOf(GP_WAYS), (way) => {
+      mine.gp = way;
+    });
   }
   return { state, wrong };
 }
