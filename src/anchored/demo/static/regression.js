@@ -137,7 +137,7 @@ export function regressionPicture(part, tab, page) {
     part("pictures").classList.toggle("two", mine().gp === "beside");
   };
 
-  const drawOne = (target, frame, pointer, exactOnly) => {
+  const drawOne = (target, frame, pointer, exactOnly, least = 0) => {
     const colours = palette();
     const surface = begin(target, colours);
     const { context } = surface;
@@ -147,7 +147,7 @@ export function regressionPicture(part, tab, page) {
     const shown = exactOnly ? frame?.gp : frame;
     const items = legendItems({ show, over, exactOnly, colours, tint });
     const room = { left: 48, top: 4, width: surface.width - 60, colours };
-    const top = 10 + legend(context, items, room);
+    const top = Math.max(10 + legend(context, items, room), least);
     const made = axes(surface, { ...view, colours, names: ["input x", "output y"], top, left: 52 });
     inside(context, made, () => {
       if (shown && show.bands)
@@ -223,7 +223,8 @@ export function regressionPicture(part, tab, page) {
     }),
     draw: (frame) => {
       plot = drawOne(canvas, frame, cursor, false);
-      if (mine().gp === "beside") secondPlot = drawOne(beside, frame, secondCursor, true);
+      if (mine().gp === "beside")
+        secondPlot = drawOne(beside, frame, secondCursor, true, plot.box.top);
       part("readout").textContent = readout(frame, cursor.at ?? secondCursor.at);
     },
   };
