@@ -45,7 +45,8 @@ SIDE = 41  # of a classification's
 ROWS = (32, MAX_POINTS)  # lengths that points are padded to
 _DIGITS = 4
 _NO_WEIGHT = 1e-30  # of padding in the exact posterior: noise so large that it says nothing
-_MAX_PROGRAMS = 64
+_MAX_PROGRAMS = 32  # of some 10 MB each
+_CLEAR_EVERY = 16  # programs dropped before JAX is told to forget them too
 
 
 class Shape(NamedTuple):
@@ -101,7 +102,7 @@ class Programs:
     def __init__(self, most: int = _MAX_PROGRAMS):
         self._most, self._kept = most, OrderedDict()
         self._lock, self._compiling = threading.Lock(), threading.Lock()
-        self.n_compiled = 0
+        self.n_compiled = self._n_dropped = 0
 
     def ready(self, shape: Shape) -> bool:
         return shape in self._kept
@@ -129,6 +130,9 @@ class Programs:
             self._kept[shape] = program
             if len(self._kept) > self._most:
                 self._kept.popitem(last=False)
+                self._n_dropped += 1
+        if self._n_dropped and self._n_dropped % _CLEAR_EVERY == 0:
+            jax.clear_caches()  # or its own memory of what is compiled would only grow
         return program
 
 
