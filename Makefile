@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint bench bench-uci bench-tables reproduce docs clean
+.PHONY: run test test-all lint bench bench-uci bench-tables reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -39,6 +39,9 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/python -m benchmarks.uci_page
 	$(BIN)/python -m benchmarks.own_tables --page
 
+pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
+	$(BIN)/python examples/demo_pictures.py docs/images
+
 .venv/python:
 	$(PYTHON) -m venv .venv
 	@touch $@
@@ -49,6 +52,7 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 
 .venv/test: .venv/python pyproject.toml constraints.txt
 	$(PIP) -e ".[test]"
+	@sh tests/get_chromium.sh
 	@touch $@ .venv/run
 
 .venv/bench: .venv/test
