@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint bench bench-uci bench-tables reproduce docs pictures clean
+.PHONY: run test test-all lint bench bench-uci bench-tables bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -29,6 +29,9 @@ bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's s
 
 bench-tables: .venv/run  ## coverage and seconds of `anchored fit` on five tables, minutes
 	$(BIN)/python -m benchmarks.own_tables
+
+bench-demo: .venv/test  ## pictures a second, delays, fifty clients and hostile messages, minutes
+	$(BIN)/python -m benchmarks.demo
 
 reproduce: .venv/test  ## every figure on inference, about 35 minutes; data from ANCHORED_DATA or the web
 	$(BIN)/anchored reproduce all --out docs/reproduction

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import threading
 from collections import OrderedDict
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -42,7 +42,7 @@ from anchored.training import Batch, Live, LiveStep, Objective, TrainState, live
 
 GRID = 160  # inputs of a regression's picture
 SIDE = 41  # of a classification's
-ROWS = (32, MAX_POINTS)  # lengths that points are padded to
+ROWS = (48, MAX_POINTS)  # lengths that points are padded to; every preset fits the first
 _DIGITS = 4
 _NO_WEIGHT = 1e-30  # of padding in the exact posterior: noise so large that it says nothing
 _MAX_PROGRAMS = 32  # of some 10 MB each
@@ -202,7 +202,7 @@ class Picture:
             means=np.asarray(means, np.float64),
         )
 
-    @property
+    @cached_property
     def diverged(self) -> bool:
         return not (np.isfinite(self.objective).all() and np.isfinite(self.means).all())
 

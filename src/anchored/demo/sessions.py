@@ -376,4 +376,3 @@ def _warm_ups(programs: Programs) -> Iterable[Callable[[], object]]:
     yield drawn(_opened("regression", points["regression"]))
     yield drawn(_opened("classification", points["classification"]))
     yield drawn(_opened("regression", many))
-    yield drawn(_opened("regression", points["regression"], activation="relu"))
