@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -369,3 +371,19 @@ def test_many_numbers_are_short():
     np.testing.assert_allclose(short, values, rtol=5.1e-4)
     assert max(len(f"{abs(v):e}".split("e")[0].rstrip("0")) for v in short) <= 5  # d.ddd
     assert all(len(repr(abs(v)).split("e")[0].replace(".", "").strip("0")) <= 4 for v in short)
+
+
+@pytest.mark.slow
+def test_memory_stays_bounded_whatever_widths_are_asked_for():
+    code = """
+import psutil
+from anchored.demo.engine import Programs, Shape
+programs, sizes = Programs(most=4), []
+for first in (5, 25):
+    for width in range(first, first + 20):
+        programs.get(Shape("regression", "erf", 2, width, 48))
+    sizes.append(psutil.Process().memory_info().rss)
+print((sizes[1] - sizes[0]) / 1e6)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 80  # megabytes; twenty programs of some ten each were compiled

@@ -390,19 +390,3 @@ def test_the_server_outlives_ten_thousand_hostile_messages():
         assert run(harass(url, 10_000, seed=1), 300) > 5_000
         assert process.status() != psutil.STATUS_ZOMBIE
         assert run(pictures_per_second(url, 3.0)) > 5
-
-
-@pytest.mark.slow
-def test_memory_stays_bounded_while_one_client_tries_every_width():
-    async def widths(url, numbers):
-        async with Client.at(url) as client:
-            await client.open(settings=TINY)
-            for width in numbers:
-                await client.send(type="settings", settings={"width": width}, id=width)
-                await client.until(lambda r, width=width: r.get("id") == width)
-
-    with demo_process() as (url, process):
-        run(widths(url, range(5, 65)), 600)
-        before = process.memory_info().rss
-        run(widths(url, range(65, 125)), 600)
-        assert process.memory_info().rss - before < 300e6  # 60 programs of 10 MB each would not fit
