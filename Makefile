@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint bench bench-uci bench-tables reproduce docs clean
+.PHONY: run test test-all lint bench bench-uci bench-tables bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -30,6 +30,9 @@ bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's s
 bench-tables: .venv/run  ## coverage and seconds of `anchored fit` on five tables, minutes
 	$(BIN)/python -m benchmarks.own_tables
 
+bench-demo: .venv/test  ## pictures a second, delays, fifty clients and hostile messages, minutes
+	$(BIN)/python -m benchmarks.demo
+
 reproduce: .venv/test  ## every figure on inference, about 35 minutes; data from ANCHORED_DATA or the web
 	$(BIN)/anchored reproduce all --out docs/reproduction
 
@@ -38,6 +41,9 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/anchored reproduce --page docs/reproduction.md --out docs/reproduction
 	$(BIN)/python -m benchmarks.uci_page
 	$(BIN)/python -m benchmarks.own_tables --page
+
+pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
+	$(BIN)/python examples/demo_pictures.py docs/images
 
 .venv/python:
 	$(PYTHON) -m venv .venv
@@ -49,6 +55,7 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 
 .venv/test: .venv/python pyproject.toml constraints.txt
 	$(PIP) -e ".[test]"
+	@sh tests/get_chromium.sh
 	@touch $@ .venv/run
 
 .venv/bench: .venv/test

@@ -1,6 +1,7 @@
-"""Fixed seeds, key reuse checked, no network, and the folder of UCI tables if it is there."""
+"""Fixed seeds, key reuse checked, no network; a browser and the UCI tables if they are there."""
 
 import os
+import shutil
 from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn skips two of its checks
@@ -50,3 +51,13 @@ def uci_folder():
     if not (folder / "boston.txt").is_file():
         pytest.skip("no UCI tables: set ANCHORED_DATA to a folder that has boston.txt")
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Path of a Chromium, such as `make test` installs where it may."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("NO CHROMIUM FOUND: nothing was tried in a browser (apt-get install chromium)")
+    return found

@@ -59,6 +59,13 @@ def test_the_readme_s_speed_is_the_recorded_one():
     )
 
 
+def test_the_demo_s_speed_is_the_recorded_one():
+    from benchmarks import demo
+
+    page = " ".join((ROOT / "docs/demo.md").read_text(encoding="utf-8").split())
+    assert demo.words(json.loads(demo.RECORD.read_text())) in page
+
+
 def test_the_page_of_benchmarks_is_the_recorded_one():
     from benchmarks import uci_page
 

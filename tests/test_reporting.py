@@ -1,7 +1,6 @@
 """The report: what it says is true, what it shows is well formed, and names cannot break it."""
 
 import re
-import shutil
 import subprocess
 import time
 import types
@@ -519,15 +518,8 @@ def test_wrong_arguments_are_named(regressor, classifier, held_out):
         anchored.report(classifier, X, np.array(["plain"] * 3))
 
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
-
-
-def test_a_browser_has_nothing_to_complain_about(page, class_page, tmp_path):
+def test_a_browser_has_nothing_to_complain_about(page, class_page, tmp_path, chromium):
     """Chromium draws the pages without errors on its console, such as numbers it cannot read."""
-    if not CHROMIUM:
-        pytest.skip("NO CHROMIUM FOUND: the report was not tried in a browser")
     flags = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
     flags += "--disable-background-networking --disable-component-update --disable-sync "
     flags += "--enable-logging=stderr --window-size=390,800"
@@ -535,7 +527,7 @@ def test_a_browser_has_nothing_to_complain_about(page, class_page, tmp_path):
     for name, content, errors in (("a", page, 0), ("b", class_page, 0), ("c", broken, 1)):
         source, shot = tmp_path / f"{name}.html", tmp_path / f"{name}.png"
         source.write_text(content, encoding="utf-8")
-        command = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
+        command = [chromium, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
         command += [f"--screenshot={shot}", source.as_uri()]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
         console = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]

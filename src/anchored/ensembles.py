@@ -179,7 +179,7 @@ def fit_ensemble(
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
     """
-    row = _checked_method(method, likelihood, n_members)
+    row = checked_method(method, likelihood, n_members)
     _check_model(network, prior, likelihood, data)
     schedule = schedule or Schedule()
     member_map = member_map or best_member_map(network, n_members)
@@ -316,7 +316,8 @@ def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
     return params, info._replace(status=status)
 
 
-def _checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
+def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
+    """The row of a method; one member alone is the single regularised network."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     if not (isinstance(n_members, int) and n_members >= 1):

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from anchored.cli.demo import demo
 from anchored.cli.export import export
 from anchored.cli.fit import fit
 from anchored.cli.predict import predict
@@ -23,6 +24,7 @@ app.command()(report)
 app.command()(export)
 app.command()(reproduce)
 app.command()(tune)
+app.command()(demo)
 
 
 def _show_version(wanted: bool) -> None:
