@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint bench bench-uci bench-tables bench-demo reproduce docs pictures clean
+.PHONY: run test test-all lint bench bench-uci bench-images bench-tables bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -27,6 +27,9 @@ bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's s
 	$(BIN)/anchored reproduce table-uci --preset defaults --out docs/benchmarks
 	$(BIN)/anchored reproduce table-uci --out docs/benchmarks
 
+bench-images: .venv/bench  ## networks for images beside PyTorch, minutes
+	$(BIN)/python -m benchmarks.images
+
 bench-tables: .venv/run  ## coverage and seconds of `anchored fit` on five tables, minutes
 	$(BIN)/python -m benchmarks.own_tables
 
@@ -41,6 +44,7 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/anchored reproduce --page docs/reproduction.md --out docs/reproduction
 	$(BIN)/python -m benchmarks.uci_page
 	$(BIN)/python -m benchmarks.own_tables --page
+	$(BIN)/python -m benchmarks.ood_page
 
 pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	$(BIN)/python examples/demo_pictures.py docs/images

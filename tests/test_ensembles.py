@@ -1,4 +1,7 @@
 import dataclasses
+import os
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -315,3 +318,32 @@ def test_diverged_members_keep_their_fold(line_data):
     )
     assert set(one.retrained) & set(one.member_ids)
     assert_trees(np.testing.assert_array_equal, one.params, two.params)
+
+
+SHARDED = """
+import jax, numpy as np
+from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
+from anchored.scaling import Sharded, Vmapped
+rng = np.random.default_rng(0)
+data, network = Data.make(rng.normal(size=(40, 3)), rng.normal(size=40)), MLP((6,))
+prior = Prior.for_network(network, data.x[:1])
+assert jax.device_count() == 4
+found = []
+for member_map in (Vmapped(), Sharded(4)):
+    ensemble = fit_ensemble(jax.random.key(0), network, prior, Gaussian(0.1), data, n_members=4,
+                            schedule=Schedule(20, 10), member_map=member_map)
+    found.append(jax.tree.leaves(ensemble.params))
+state = Sharded(4)._placed(found[1], 4)
+assert len({shard.device for shard in state[0].addressable_shards}) == 4
+for first, second in zip(*found):
+    np.testing.assert_allclose(first, second, atol=1e-5)
+print("same")
+"""
+
+
+def test_members_sharded_over_devices_are_the_same_members():
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    done = subprocess.run(
+        [sys.executable, "-c", SHARDED], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "same", done.stderr

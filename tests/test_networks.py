@@ -6,7 +6,8 @@ from scipy import special
 
 from anchored import MLP, ConvNet, TextCNN
 from anchored._typing import Network
-from anchored.networks import ACTIVATIONS
+from anchored.networks import ACTIVATIONS, cnn
+from anchored.networks._layers import affine
 
 NETWORKS = [
     (MLP((7,), 2), jnp.ones((3, 4))),
@@ -78,3 +79,43 @@ def test_initial_weights_have_variance_one_over_fan_in():
 def test_errors_name_the_argument(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_vgg13_has_the_papers_number_of_parameters():
+    network = ConvNet.vgg13()
+    shapes = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
+    assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == 8_689_472
+    assert ConvNet.vgg13(8, narrower=8).blocks == ((8, 8), (16, 16), (32,) * 3, (64,) * 3)
+
+
+def test_the_gradient_of_a_convolution_is_the_compilers(rng):
+    x = jnp.asarray(rng.normal(size=(7, 6, 5, 3)), jnp.float32)  # not a whole number of chunks
+    weight = jnp.asarray(rng.normal(size=(3, 3, 3, 4)), jnp.float32)
+    slope = jnp.asarray(rng.normal(size=(7, 6, 5, 4)), jnp.float32)
+    ours, compilers = (
+        jax.vjp(convolve, weight, x)[1](slope)
+        for convolve in (cnn._convolve_on_cpu, cnn._same_convolution)
+    )
+    for first, second in zip(ours, compilers, strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu"])  # gelu does not grow everywhere
+def test_a_text_network_is_a_maximum_over_windows(name, rng):
+    network = TextCNN(20, 4, 6, 3, 8, 3, name)
+    tokens = jnp.asarray(rng.integers(0, 20, (5, 12)))
+    params = network.init(jax.random.key(0), tokens)
+    activation = ACTIVATIONS[name]
+
+    def plainly(params):
+        words = params[0]["embedding"][tokens]
+        windows = jnp.concatenate([words[:, i : i + 10] for i in range(3)], axis=-1)
+        z = jnp.max(activation(affine(params[1], windows)), axis=1)
+        return affine(params[3], activation(affine(params[2], z)))
+
+    def loss(apply):
+        return jax.value_and_grad(lambda p: jnp.sum(jnp.sin(apply(p))))(params)
+
+    ours, plain = loss(lambda p: network.apply(p, tokens)), loss(plainly)
+    for first, second in zip(jax.tree.leaves(ours), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-5, atol=1e-6)

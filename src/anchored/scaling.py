@@ -1,8 +1,9 @@
 """How a function of one member is run for all members on this machine.
 
-`Vmapped` is one compiled program for all members; `Threaded` splits them over cores, one
-such program each; `OneByOne` compiles one step of a single member, and each core takes members
-in turn (convolutions on CPU: their fast kernels exist neither under ``vmap`` nor in a loop).
+`Vmapped` is one compiled program for all members; `Sharded` splits them over devices and
+`Threaded` over cores, one such program each; `OneByOne` compiles one step of a single member,
+and each core takes members in turn (convolutions on CPU: their fast kernels exist neither under
+``vmap`` nor in a loop).
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 
 import jax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from anchored._tree import concatenate_members, stack_members, take_members
 from anchored._typing import MemberMap, Network
@@ -54,6 +56,32 @@ class Threaded:
 
 
 @dataclasses.dataclass(frozen=True)
+class Sharded:
+    """Equal shares of the members on each device (several GPUs), in one compiled program.
+
+    Members that cannot be shared out equally run on one device after all.
+    """
+
+    n_devices: int
+
+    def loop(self, body, state, own, shared, n_steps):
+        n_members = n_members_of(state)
+        state, own = self._placed((state, own), n_members)
+        return _vmapped_loop(body, n_members, 0, state, own, shared, n_steps)
+
+    def apply(self, function, own, shared):
+        return _vmapped_apply(function, self._placed(own, n_members_of(own)), shared)
+
+    def _placed(self, tree, n_members: int):
+        if n_members % self.n_devices:
+            return tree
+        mesh = jax.make_mesh(
+            (self.n_devices,), ("member",), devices=jax.devices()[: self.n_devices]
+        )
+        return jax.device_put(tree, NamedSharding(mesh, PartitionSpec("member")))
+
+
+@dataclasses.dataclass(frozen=True)
 class OneByOne:
     """One step after another from Python, as many members at a time as there are cores."""
 
@@ -77,6 +105,8 @@ def best_member_map(network: Network, n_members: int) -> MemberMap:
     """The fastest map for this network on this machine."""
     if not getattr(network, "vmappable", True) and jax.default_backend() == "cpu":
         return OneByOne()
+    if jax.default_backend() != "cpu" and jax.device_count() > 1:
+        return Sharded(jax.device_count())
     # Shares of equal size need one compilation only; small shares are not worth a thread.
     if jax.default_backend() == "cpu":
         for n_threads in range(n_cores(), 1, -1):

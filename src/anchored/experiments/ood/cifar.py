@@ -19,15 +19,15 @@ PAPER = Settings(
     batch_size=300,
     learning_rate=0.001,
     drops=((10, 0.5), (20, 0.2)),
-    first_var=1.0,
+    first_var=10.0,
     later_var=2.0,
 )
 PRESETS = {
     "paper": PAPER,
     "cpu": PAPER.replace(
-        epochs={"regularised": 6, "unconstrained": 5, "anchored": 6},
+        epochs={"regularised": 4, "unconstrained": 3, "anchored": 4},
         batch_size=50,
-        drops=((4, 0.5), (5, 0.2)),
+        drops=((3, 0.5),),
         n_train=16_000,
         n_test=1_000,
         narrower=8,
@@ -81,7 +81,7 @@ EXPERIMENT = Experiment(
     claim="Anchored ensembles make the fewest confident predictions on most kinds of unfamiliar "
     "images; of noise, a single regularised network is nearly always sure.",
     presets=PRESETS,
-    seconds={"smoke": 60, "cpu": 3000, "paper": 1_000_000},
+    seconds={"smoke": 60, "cpu": 3000},
     plan=partial(plan, make_task),
     combine=combine,
     findings=partial(_findings.findings, "cifar", GROUPS),

@@ -1,0 +1,29 @@
+"""Writes docs/out_of_distribution.md from its records: ``python -m benchmarks.ood_page``."""
+
+from pathlib import Path
+
+from anchored import experiments
+from anchored._files import write_whole
+from anchored.pages import unfamiliar_page
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "out_of_distribution.md"
+RECORDS = {"table-fashion": "paper", "table-imdb": "paper", "table-cifar": "cpu"}
+
+
+def records() -> list[dict]:
+    """Those that are there, in the order of the page."""
+    folders = {name: DOCS / "unfamiliar" / preset for name, preset in RECORDS.items()}
+    return [
+        experiments.load(folder, name)
+        for name, folder in folders.items()
+        if (folder / f"{name}.json").is_file()
+    ]
+
+
+def page() -> str:
+    return unfamiliar_page(records(), "unfamiliar")
+
+
+if __name__ == "__main__":
+    write_whole(PAGE, page().encode())
