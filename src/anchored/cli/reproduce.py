@@ -16,7 +16,10 @@ def reproduce(
         str | None, typer.Argument(help="What to rebuild: a name of --list, or all.")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="smoke (seconds), paper (its settings); of table-uci also defaults.")
+        str,
+        typer.Option(
+            help="smoke (seconds), paper (its settings); of table-uci also paper-splits, defaults."
+        ),
     ] = "paper",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
