@@ -26,6 +26,8 @@ bench: .venv/bench  ## speed beside PyTorch, and memory; fails below a target
 bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's settings, hours
 	$(BIN)/anchored reproduce table-uci --preset defaults --out docs/benchmarks
 	$(BIN)/anchored reproduce table-uci --out docs/benchmarks
+	$(BIN)/anchored reproduce table-uci --preset paper-splits --methods anchored-5x50,relu-gp --out docs/benchmarks
+	$(BIN)/python -m benchmarks.paper_protocol
 
 bench-images: .venv/bench  ## networks for images beside PyTorch, minutes
 	$(BIN)/python -m benchmarks.images

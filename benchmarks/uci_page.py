@@ -1,7 +1,8 @@
 """Writes docs/benchmarks.md from the records of ``anchored reproduce table-uci``: ``make docs``.
 
 Beside them it takes the settings found by ``anchored tune`` in docs/benchmarks/settings, and from
-benchmarks/results/speed.json the seconds of one step of a plain PyTorch loop.
+benchmarks/results/speed.json the seconds of one step of a plain PyTorch loop; from
+docs/benchmarks/protocol.json what `benchmarks.paper_protocol` found.
 """
 
 import json
@@ -14,12 +15,14 @@ from anchored.tuning import Settings
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs/benchmarks/table-uci"
+PROTOCOL = ROOT / "docs/benchmarks/protocol.json"
 PAGE = ROOT / "docs/benchmarks.md"
 _TRAIN_ROWS = {"boston": 455, "concrete": 927, "energy": 691, "wine": 1439, "yacht": 277}
 
 
 def page() -> str:
-    return benchmark_page(load_records(RECORDS), PUBLISHED, torch_seconds(), tuned())
+    protocol = json.loads(PROTOCOL.read_text())
+    return benchmark_page(load_records(RECORDS), PUBLISHED, torch_seconds(), tuned(), protocol)
 
 
 def torch_seconds() -> dict[str, float]:

@@ -139,6 +139,43 @@ def test_a_worse_number_flips_the_verdict():
     assert "on 1 of 2 data sets; worse on boston (+0.06)." in verdict(2.58)
 
 
+def test_the_paper_s_own_splits_stand_in_a_table_of_their_own():
+    runs = [
+        record("paper-splits", "relu-gp", "boston", 2.45),
+        record("paper-splits", "relu-gp", "wine", 0.93),
+        record("paper", "relu-gp", "boston", 2.60),
+    ]
+    text = page(*runs)
+    own = section(text, "Table 1 on the paper's own splits")
+    assert row(own, "boston")[:3] == ["2.45 ± 0.00", "2.45 ± 0.05", "+0.00"]
+    assert "its NLL is the paper's to two decimals on 1 of 2 data sets." in own
+    assert row(section(text, "Table 1: the paper's settings"), "boston")[0] == "2.60 ± 0.00"
+    assert "paper-splits" not in section(text, "Seconds")
+
+
+def test_trainings_stand_line_by_line_with_a_verdict():
+    def scores(*nll):
+        return [{"nll": v, "rmse": 0.35, "coverage_90": 0.7} for v in nll]
+
+    protocol = {
+        "as in the scripts": {"scores": {"energy": scores(0.9, 1.1), "naval": scores(-7, -7.1)}},
+        "another": {"scores": {"energy": scores(2.0, 2.1)}},
+    }
+    text = section(page(protocol=protocol), "What the authors' training adds")
+    error = 0.2 / np.sqrt(2) / np.sqrt(2)
+    assert row(text, "the paper")[:3] == ["0.96 ± 0.13", "0.35 ± 0.01", "-"]
+    assert row(text, "as in the scripts")[:3] == [
+        f"1.00 ± {error:.2f} (2)",
+        "0.35 ± 0.00 (2)",
+        "70.0%",
+    ]
+    assert row(text, "another")[3:] == ["-", "-", "-"]
+    assert text.rstrip().endswith("wherever it was run: none.")
+    protocol["a third"] = {"scores": {"energy": scores(1.0, 1.2)}}
+    text = section(page(protocol=protocol), "What the authors' training adds")
+    assert text.rstrip().endswith('wherever it was run: "a third".')
+
+
 def test_missing_splits_are_said_in_the_cell():
     runs = [
         record("paper", "relu-gp", "boston", 2.41, n=10),

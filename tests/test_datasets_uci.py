@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from anchored.datasets import describe, load_table, load_uci, load_uci_split, standard_split
+from anchored.datasets import (
+    describe,
+    load_paper_split,
+    load_table,
+    load_uci,
+    load_uci_split,
+    standard_split,
+)
 from anchored.datasets.registry import FILES, IMAGES, TABLES, TEXTS
 
 RANDOM = [name for name in TABLES if name != "song"]
@@ -59,6 +66,19 @@ def test_a_split_is_loaded(uci_folder, name, split):
     wanted = (x[train], y[train], x[test], y[test])
     for got, want in zip(load_uci_split(name, split, uci_folder), wanted, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_the_paper_s_splits_part_the_same_rows_otherwise(uci_folder):
+    x, y = load_uci("yacht", uci_folder)
+    whole = np.column_stack([x, y])
+    sets = [load_paper_split("yacht", i, uci_folder) for i in (0, 19)]
+    sets.append(load_uci_split("yacht", 0, uci_folder))
+    for split in sets:
+        assert (split.x_train.shape, split.x_test.shape) == ((277, 6), (31, 6))
+        rows = np.column_stack([np.vstack(split[::2]), np.concatenate(split[1::2])])
+        np.testing.assert_array_equal(rows[np.lexsort(rows.T)], whole[np.lexsort(whole.T)])
+    tests = {split.y_test.tobytes() for split in sets}
+    assert len(tests) == len(sets)
 
 
 def test_naval_leaves_the_second_target_out(tmp_path):

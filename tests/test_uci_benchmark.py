@@ -11,7 +11,7 @@ from scipy import optimize
 
 from anchored import gp, metrics
 from anchored._errors import EnsembleError
-from anchored.datasets import Split
+from anchored.datasets import Split, load_paper_split
 from anchored.experiments.uci import benchmark, methods
 from anchored.experiments.uci.methods import OUTSIDERS, PAPER, Method, Task
 from anchored.experiments.uci.paper import PAPER_SETTINGS
@@ -277,7 +277,7 @@ def test_the_smoke_preset_cuts_the_epochs_alone():
     smoke, paper = benchmark.settings_of("smoke", "wine"), PAPER_SETTINGS["wine"]
     assert (smoke.epochs, paper.epochs) == (10, 500)
     assert dataclasses.replace(smoke, epochs=500) == paper == benchmark.settings_of("paper", "wine")
-    assert benchmark.PRESETS == ("smoke", "paper", "defaults")
+    assert benchmark.PRESETS == ("smoke", "paper", "paper-splits", "defaults")
 
 
 # Scores
@@ -310,6 +310,27 @@ def test_without_members_to_differ_there_is_no_student_t():
     exact = dataclasses.replace(predictive("gaussian"), members=None)
     assert benchmark.scores(exact, y)["nll_student_t"] is None
     assert benchmark.scores(predictive("gaussian", members=1), y)["nll_student_t"] is None
+
+
+def test_the_paper_s_splits_have_a_preset_of_their_own(run, monkeypatch):
+    monkeypatch.setattr(benchmark, "load_paper_split", lambda _, split, folder: rows(split + 7))
+    Counted(monkeypatch)
+    own, other = run(job(1, preset=benchmark.OWN_SPLITS), job(8))[0]
+    assert own["splits"]["0"]["rmse"] == other["splits"]["7"]["rmse"]
+
+
+def test_the_relu_gp_has_the_paper_s_numbers_on_the_paper_s_splits(uci_folder):
+    """Nothing random enters it but the splits, so all printed digits agree."""
+    settings, nll, rmse = PAPER_SETTINGS["yacht"], [], []
+    for i in range(20):
+        split = load_paper_split("yacht", i, uci_folder)
+        made = Task("yacht", i, split.x_train, split.y_train, split.x_test, seed=0)
+        scores = benchmark.scores(PAPER["relu-gp"].fit(made, settings), split.y_test)
+        nll.append(scores["nll"])
+        rmse.append(scores["rmse"])
+    for values, published in ((nll, PUBLISHED.nll), (rmse, PUBLISHED.rmse)):
+        error = np.std(values, ddof=1) / np.sqrt(20)
+        assert (round(np.mean(values), 2), round(error, 2)) == published["relu-gp"]["yacht"]
 
 
 # Methods

@@ -18,8 +18,8 @@ def reproduce(
     preset: Annotated[
         str,
         typer.Option(
-            help="smoke (seconds), paper (its settings); of table-uci also defaults, of other "
-            "tables also cpu (what two cores can do)."
+            help="smoke (seconds), paper (its settings); of table-uci also paper-splits and defaults, "
+            "of other tables also cpu (what two cores can do)."
         ),
     ] = "paper",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,

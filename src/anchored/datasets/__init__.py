@@ -11,6 +11,7 @@ from anchored.datasets.toy import random_points as random_points
 from anchored.datasets.toy import six_points as six_points
 from anchored.datasets.toy import two_blobs as two_blobs
 from anchored.datasets.uci import Split as Split
+from anchored.datasets.uci import load_paper_split as load_paper_split
 from anchored.datasets.uci import load_table as load_table
 from anchored.datasets.uci import load_uci as load_uci
 from anchored.datasets.uci import load_uci_split as load_uci_split

@@ -46,6 +46,18 @@ def load_uci_split(name: str, split: int, data_dir: str | Path | None = None) ->
 
     There are 20, but 5 of ``protein`` and 1 of ``song`` (its own training and test part).
     """
+    return _load_split(name, split, data_dir, standard_split)
+
+
+def load_paper_split(name: str, split: int, data_dir: str | Path | None = None) -> Split:
+    """One of the splits that Pearce et al. 2020 drew for themselves; as many as standard ones.
+
+    Their rows of ``power`` were in another order, so its splits are drawn alike but not the same.
+    """
+    return _load_split(name, split, data_dir, paper_split)
+
+
+def _load_split(name: str, split: int, data_dir, rule) -> Split:
     table = _table(name)
     if split not in range(table.n_splits):
         last = table.n_splits - 1
@@ -53,7 +65,7 @@ def load_uci_split(name: str, split: int, data_dir: str | Path | None = None) ->
         raise bad_value("split", split, f"{need} for {name}")
     x, y = load_uci(name, data_dir)
     if table.n_train is None:
-        train, test = standard_split(len(y), split)
+        train, test = rule(len(y), split)
     else:
         train, test = np.split(np.arange(len(y)), [table.n_train])
     return Split(x[train], y[train], x[test], y[test])
@@ -75,6 +87,13 @@ def standard_split(n_rows: int, split: int) -> tuple[np.ndarray, np.ndarray]:
     order = np.arange(n_rows)
     for _ in range(split + 1):
         order = rng.choice(range(n_rows), n_rows, replace=False)
+    n_train = round(0.9 * n_rows)
+    return order[:n_train], order[n_train:]
+
+
+def paper_split(n_rows: int, split: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers (train, test) of one of the 90/10 splits of Pearce et al. 2020, from 0."""
+    order = np.random.RandomState(1000 + split).permutation(n_rows)
     n_train = round(0.9 * n_rows)
     return order[:n_train], order[n_train:]
 

@@ -17,7 +17,8 @@ import numpy as np
 from anchored._errors import unknown_name
 
 SCHEMA = 1
-PRESETS = ("paper", "defaults", "smoke", "tuned")
+OWN_SPLITS = "paper-splits"  # the paper's settings on the paper's own splits
+PRESETS = ("paper", "defaults", "smoke", "tuned", OWN_SPLITS)
 # The protocol's number of splits, in the paper's order.
 SPLITS = {
     "boston": 20,

@@ -19,7 +19,7 @@ import numpy as np
 from anchored import metrics
 from anchored._errors import EnsembleError
 from anchored._files import make_folder, write_whole
-from anchored.datasets import load_uci_split
+from anchored.datasets import load_paper_split, load_uci_split
 from anchored.experiments._runner import plain, versions
 from anchored.experiments.uci.methods import METHODS, Method, Task
 from anchored.experiments.uci.paper import PAPER_SETTINGS
@@ -28,6 +28,7 @@ from anchored.scaling import n_cores
 from anchored.tuning import Settings
 
 SCHEMA = 1
+OWN_SPLITS = "paper-splits"  # the paper's settings on the paper's own splits
 TUNED = "tuned"  # in place of a preset: the paper's methods with settings of one's own
 PRESETS = tuple(preset for preset in METHODS if preset != TUNED)
 SMOKE_SHARE = 0.02  # of the epochs, in the smoke preset
@@ -144,7 +145,8 @@ def _scored(
 
 
 def _score(method: Method, job: Job, split: int, data_dir, n_side_by_side: int) -> dict:
-    rows = load_uci_split(job.dataset, split, data_dir)
+    load = load_paper_split if job.preset == OWN_SPLITS else load_uci_split
+    rows = load(job.dataset, split, data_dir)
     task = Task(job.dataset, split, rows.x_train, rows.y_train, rows.x_test, job.seed)
     started, dist, failed = time.perf_counter(), None, {}
     try:

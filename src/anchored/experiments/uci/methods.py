@@ -161,6 +161,7 @@ PAPER = {
 METHODS: dict[str, dict[str, Method]] = {
     "smoke": PAPER,
     "paper": PAPER,
+    "paper-splits": PAPER,
     "tuned": PAPER,
     "defaults": {DEFAULTS: Method(_defaults, side_by_side=False), **OUTSIDERS},
 }
