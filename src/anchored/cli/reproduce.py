@@ -18,7 +18,7 @@ def reproduce(
     preset: Annotated[
         str,
         typer.Option(
-            help="smoke (seconds), paper (its settings); of table-uci also paper-splits and defaults, "
+            help="smoke (seconds), paper (its settings); of table-uci also paper-splits, defaults; "
             "of other tables also cpu (what two cores can do)."
         ),
     ] = "paper",
