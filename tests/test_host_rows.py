@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from anchored import AnchoredClassifier, Data, Prior, Schedule, fit_ensemble
-from anchored.data import HostRows, Standardiser
+from anchored.data import HostRows, Standardiser, rows_at_once
 from anchored.likelihoods import Categorical
 from anchored.networks import MLP, ConvNet, TextCNN
 from anchored.training import _BLOCK_BYTES
@@ -139,3 +139,10 @@ def test_what_augment_may_not_do():
         AnchoredClassifier(augment="flip").fit(x, y)
     with pytest.raises(ValueError, match="`augment` must keep the shape of a batch"):
         AnchoredClassifier(augment=lambda rng, b: b[:, :2], prior=1.0, epochs=1).fit(x, y)
+
+
+def test_images_and_texts_go_through_a_network_a_few_at_a_time():
+    table, images = np.zeros((3, 50)), np.zeros((3, 8, 8, 1), np.float32)
+    tokens = np.zeros((3, 200), np.int32)
+    assert rows_at_once(table) > 10_000
+    assert rows_at_once(images) == rows_at_once(tokens) == rows_at_once(host(images)) == 512

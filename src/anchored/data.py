@@ -10,6 +10,7 @@ import numpy as np
 from anchored._typing import Array
 
 _PIECE_BYTES = 2**26  # read at a time from rows that stay where they are
+_TABLE_ROWS, _IMAGE_ROWS = 16_384, 512
 _ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
 
 # Changes a batch of inputs at random, as they are before standardising: (generator, x) -> x.
@@ -130,6 +131,15 @@ class HostRows:
 
     def _read(self, x: np.ndarray) -> np.ndarray:
         return np.asarray(self.standardiser.forward(x), self.dtype)
+
+
+def rows_at_once(x) -> int:
+    """Most rows of inputs ``x`` to bring through a network at a time.
+
+    Networks make images and texts much larger on their way; rows of a table stay small.
+    """
+    is_table = len(x.shape) == 2 and not np.issubdtype(x.dtype, np.integer)
+    return _TABLE_ROWS if is_table else _IMAGE_ROWS
 
 
 def input_type(dtype) -> type:

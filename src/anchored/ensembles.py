@@ -20,7 +20,7 @@ import numpy as np
 from anchored._errors import Status, bad_value, unknown_name
 from anchored._tree import Carried, Raveller, as_pytree, from_pytree, squared_distance, take_members
 from anchored._typing import Array, Likelihood, MemberMap, Network, Params
-from anchored.data import Data, HostRows, input_type
+from anchored.data import Data, HostRows, input_type, rows_at_once
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.predictive import Predictive
 from anchored.priors import Prior, member_keys
@@ -30,8 +30,6 @@ from anchored.training import Batch, OnCheck, Schedule, TrainInfo, train
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
 _LEAST_ROWS = 256  # predicted at a time
-_BLOCK_ROWS = 16_384  # most of them ...
-_BLOCK_IMAGES = 512  # ... and of those a convolution makes much larger on its way
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,9 +124,8 @@ def _in_blocks(network: Network, function, params: Params, shared, x) -> list[np
     """Results of ``function`` for each of ``params`` and block of rows, put together."""
     member_map = best_member_map(network, n_members_of(params))
     x = x if isinstance(x, HostRows) else np.asarray(x)
-    most = _BLOCK_ROWS if getattr(network, "vmappable", True) else _BLOCK_IMAGES
     parts = []
-    for block, n_rows in _blocks(x, most):
+    for block, n_rows in _blocks(x):
         result = member_map.apply(function, params, (shared, block))
         parts.append([np.asarray(array)[:, :n_rows] for array in result])
     return [np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)]
@@ -415,8 +412,9 @@ def _target_noise(key: Array, likelihood: Likelihood, data: Data, n_members: int
     return noise / jnp.sqrt(jnp.where(data.weight > 0, data.weight, 1.0))[:, None]
 
 
-def _blocks(x: np.ndarray | HostRows, most: int) -> Iterator[tuple[Array, int]]:
+def _blocks(x: np.ndarray | HostRows) -> Iterator[tuple[Array, int]]:
     """Blocks of rows padded to powers of two, so that few programs serve any length."""
+    most = rows_at_once(x)
     for start in range(0, max(len(x), 1), most):
         block = x[start : start + most]
         size = max(_LEAST_ROWS, 1 << max(len(block) - 1, 0).bit_length())

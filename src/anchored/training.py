@@ -20,7 +20,7 @@ import optax
 
 from anchored._errors import Status, bad_value
 from anchored._typing import Array, MemberMap, Params
-from anchored.data import Data, HostRows
+from anchored.data import Data, HostRows, rows_at_once
 
 DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
 _FINAL_RATE = 0.01  # share of the learning rate left at the end, where nobody says otherwise
@@ -263,7 +263,8 @@ def train(
         extra=extra,
     )
     # A look shall cost little beside the steps before it.
-    n_looked_at = min(_CHECK_ROWS, max(_LEAST_CHECK_ROWS, segment * n_seen // _CHECK_SHARE))
+    most = min(_CHECK_ROWS, rows_at_once(data.x))
+    n_looked_at = min(most, max(_LEAST_CHECK_ROWS, segment * n_seen // _CHECK_SHARE))
     step, check = _Step(loss, optimiser), Objective(loss)
     seen = (extra, _check_batch(data, n_looked_at))
     objective, steps = [np.asarray(member_map.apply(check, (params, own), seen))], [0]
