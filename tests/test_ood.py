@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks import ood_page
 from typer.testing import CliRunner
 
 from anchored import experiments
@@ -152,6 +153,20 @@ def test_the_appendix_gives_the_main_table():
         _findings.paper_share("fashion", "5x anchored", kinds) for kinds in fashion.GROUPS.values()
     ]
     assert np.round(shares, 3).tolist() == [0.452, 0.065, 0.041, 0.246, 0.006]
+
+
+def test_the_page_is_made_from_its_records():
+    assert ood_page.PAGE.read_text(encoding="utf-8") == ood_page.page()
+
+
+def test_records_hold_what_the_page_says_of_them():
+    for record in ood_page.records():
+        experiment, settings = experiments.get(record["name"]), record["settings"]
+        assert settings["n_seeds"] == len(record["numbers"]["methods"]["5x anchored"]["accuracy"])
+        assert record["findings"] == experiment.findings(record)
+        assert [t["rows"] for t in record["tables"]] == [
+            [list(row) for row in t.rows] for t in experiment.tables(record)
+        ]
 
 
 def test_a_preset_that_a_table_lacks_is_refused():

@@ -1,7 +1,8 @@
 """Rows the way the core trains on them: weighted, merged, standardised and padded."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ class Data:
     n_rows : rows that are not padding.
     """
 
-    x: "Array | HostRows"
+    x: Any
     y: Array
     weight: Array
     n_rows: int
@@ -54,8 +55,8 @@ class Data:
         if not (len(x) and np.all(weight >= 0) and np.any(weight > 0)):
             raise ValueError("`weight` must be non-negative with at least one row above zero.")
         if isinstance(x, HostRows):
-            columns = (_padded(array, len(x), np.float32) for array in (y, weight))
-            return cls(x, *columns, len(x))
+            size = len(x)
+            return cls(x, _padded(y, size, np.float32), _padded(weight, size, np.float32), size)
         size = padded_size(len(x))
         return cls(
             _padded(x, size, input_type(x.dtype)),
@@ -123,7 +124,7 @@ class HostRows:
         """Some of the rows, still unread."""
         return dataclasses.replace(self, index=self.index[rows])
 
-    def pieces(self):
+    def pieces(self) -> Iterator[np.ndarray]:
         """All rows, a few at a time, as they are."""
         size = max(1, _PIECE_BYTES // max(1, self.row_bytes))
         for start in range(0, len(self), size):

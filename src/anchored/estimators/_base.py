@@ -76,7 +76,7 @@ class AnchoredEstimator(BaseEstimator):
     # Pools members' moments [member, row, output] at inputs x in the units of the target.
     _to_target_units: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictive]
     # How far the members are apart [row, measure] at standardised inputs.
-    _disagreement: Callable[[np.ndarray], np.ndarray]
+    _disagreement: Callable[[np.ndarray | HostRows], np.ndarray]
 
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
         """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""
@@ -137,7 +137,7 @@ class AnchoredEstimator(BaseEstimator):
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 
-    def _twin(self, x: np.ndarray) -> tuning.Twin:
+    def _twin(self, x: np.ndarray | HostRows) -> tuning.Twin:
         """Kernel whose evidence tunes; networks that have none borrow one ReLU layer's."""
         network = self._make_network(1, len(x))
         if isinstance(network, MLP):

@@ -140,7 +140,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             x = check_range(x_standardiser.forward(x))
         first_var = self._given_first_var() or 1.0
         if self._needs_first_var():
-            first_var = tuning.tune_classification(self._twin(x), x, labels[:, 0], weight)
+            some = x[: tuning.CLASS_ROWS]
+            first_var = tuning.tune_classification(self._twin(x), some, labels[:, 0], weight)
         model = self._model(x, labels, weight, Categorical(), len(classes), first_var)
         folds = self._held_out(model, groups)
         ensemble, others = self._train(random_key(self.random_state), model, folds)
@@ -179,7 +180,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             return None
         return held_out_folds(n_rows, groups, *_FOLDS, _MANY)
 
-    def _disagreement(self, x: np.ndarray) -> np.ndarray:
+    def _disagreement(self, x: np.ndarray | HostRows) -> np.ndarray:
         return _apart(self.ensemble_.outputs(x))
 
     def predict(self, X) -> np.ndarray:

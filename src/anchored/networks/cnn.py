@@ -126,7 +126,9 @@ def _filter_gradient(x: Array, slope: Array) -> Array:
         ]
         return total + jnp.stack(products), None
 
-    chunks = tuple(array.reshape(-1, _CHUNK, *array.shape[1:]) for array in (x, slope))
+    def chunked(array: Array) -> Array:
+        return array.reshape(-1, _CHUNK, *array.shape[1:])
+
     zero = jnp.zeros((len(_TAPS), channels, slope.shape[-1]), x.dtype)
-    total, _ = lax.scan(add, zero, chunks)
+    total, _ = lax.scan(add, zero, (chunked(x), chunked(slope)))
     return total.reshape(3, 3, channels, -1)

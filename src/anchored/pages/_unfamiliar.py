@@ -83,9 +83,9 @@ def _failures(records: Sequence[Mapping[str, Any]]) -> list[str]:
                 )
     header = ["table", "kind of input", "AUROC, entropy", "AUROC, disagreement", "confident"]
     return [
-        f"Of {n_kinds} kinds of unfamiliar input, the members' disagreement (mutual information) "
-        f"of {_METHOD} separates {lost} worse than plain entropy does. Below, the kinds where one "
-        f"of the two stays under {_WEAK}: an area of 0.5 is guessing, less is worse than that.",
+        f"For {lost} of {n_kinds} kinds of unfamiliar input, the members' disagreement (mutual "
+        f"information) of {_METHOD} tells worse than plain entropy does. Below, the kinds where "
+        f"one of the two stays under {_WEAK}: 0.5 is guessing, less is worse than that.",
         "",
         *table(header, rows),
         "",
@@ -93,14 +93,12 @@ def _failures(records: Sequence[Mapping[str, Any]]) -> list[str]:
         "",
         "- **Members share what they were taught.** An input that looks like a class to every "
         "network (a sneaker where there are ankle boots) gets the same wrong answer from all of "
-        "them. No ensemble of such networks can tell; held-out classes near the training ones are "
-        "the hardest column of every table.",
+        "them. No ensemble of such networks can tell.",
         "- **Softmax saturates.** Far from the data the members' logits differ by much, yet all "
         "may be sure, and mutual information of sure and equal answers is nothing. "
         "`AnchoredClassifier.novelty` therefore looks at the spread of the logits as well.",
-        "- **Anchors leave alone what the data leave alone.** They spread members along "
-        "directions that training does not determine; a shift along directions it does determine "
-        "(turned or brightened images) finds them agreeing.",
+        "- **Anchors spread members where training leaves them free.** A shift along directions "
+        "that training does determine (images turned by a quarter) finds them agreeing.",
         "- **Do not use disagreement as the only gate.** Keep a few known outsiders, and check "
         "`metrics.auroc` on them before trusting any threshold.",
     ]

@@ -5,6 +5,7 @@ from anchored.tuning.defaults import MANY_ROWS as MANY_ROWS
 from anchored.tuning.defaults import N_STEPS as N_STEPS
 from anchored.tuning.defaults import TOLERANCE as TOLERANCE
 from anchored.tuning.defaults import default_schedule as default_schedule
+from anchored.tuning.evidence import CLASS_ROWS as CLASS_ROWS
 from anchored.tuning.evidence import FIRST_VAR_RANGE as FIRST_VAR_RANGE
 from anchored.tuning.evidence import MAX_ROWS as MAX_ROWS
 from anchored.tuning.evidence import Tuned as Tuned

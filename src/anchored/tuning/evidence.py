@@ -18,7 +18,7 @@ from anchored.kernels import Kernel
 
 MAX_ROWS = 2_000  # most rows the evidence of a regression is computed on
 _FIRST_ROWS = 500  # rows of a first, cheap search
-_CLASS_ROWS = 500  # most rows for classes: every evidence takes several factorisations
+CLASS_ROWS = 500  # most rows for classes: every evidence takes several factorisations
 _MAX_CLASSES = 10  # classes whose evidence is averaged
 # Separable classes have an evidence that is flat towards ever larger variances. A log-normal
 # hyperprior around 10, about the middle of the paper's settings, keeps them finite.
@@ -106,7 +106,7 @@ def tune_classification(twin: Twin, x: np.ndarray, labels: np.ndarray, weight: n
     variance is K / (K - 1) times that of one logit.
     """
     n_classes = len(np.unique(labels))
-    x, labels, weight = x[:_CLASS_ROWS], labels[:_CLASS_ROWS], weight[:_CLASS_ROWS]
+    x, labels, weight = x[:CLASS_ROWS], labels[:CLASS_ROWS], weight[:CLASS_ROWS]
     classes, counts = np.unique(labels, return_counts=True)
     shown = classes[np.argsort(-counts)][: 1 if n_classes == 2 else _MAX_CLASSES]
 
