@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+import anchored
 from anchored import AnchoredClassifier, Data, Prior, Schedule, fit_ensemble
 from anchored.data import HostRows, Standardiser, rows_at_once
 from anchored.likelihoods import Categorical
@@ -115,7 +116,7 @@ def test_tokens_of_a_file_are_checked_and_learned(tmp_path):
         model.fit(file, y)
 
 
-def test_augmenting_makes_a_classifier_blind_to_what_it_changes():
+def test_augmenting_makes_a_classifier_blind_to_what_it_changes(tmp_path):
     """Trained on inputs that are mirrored at random, it predicts the same for mirrored inputs."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 4))
@@ -131,6 +132,9 @@ def test_augmenting_makes_a_classifier_blind_to_what_it_changes():
         ).fit(x, y)
         gaps.append(np.mean(np.abs(model.predict_proba(x) - model.predict_proba(-x))))
     assert gaps[1] < 0.5 * gaps[0]
+    model.save(tmp_path / "model.safetensors")  # without the function
+    again = anchored.load(tmp_path / "model.safetensors")
+    np.testing.assert_allclose(again.predict_proba(x), model.predict_proba(x), atol=1e-6)
 
 
 def test_what_augment_may_not_do():

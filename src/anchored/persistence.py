@@ -123,6 +123,7 @@ def load(path: str | Path) -> AnchoredRegressor | AnchoredClassifier:
 
 def _packed_parameters(estimator) -> dict:
     parameters = dict(estimator.get_params(deep=False))
+    parameters.pop("augment", None)  # a function, and of no use to what is trained
     for name in ("network", "prior"):
         if not isinstance(parameters[name], (type(None), str, int, float, np.number)):
             parameters[name] = _IN_FILE

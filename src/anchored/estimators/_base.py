@@ -104,15 +104,15 @@ class AnchoredEstimator(BaseEstimator):
         return Standardiser.fit(x.astype(np.float64, copy=False), weight)
 
     def _checked_inputs(self, X) -> Any:
-        """Inputs of a fitted estimator, standardised; those of a memory-mapped file stay there."""
+        """Inputs of a fitted estimator, standardised."""
+        return check_range(self.x_standardiser_.forward(self._validated(X)))
+
+    def _validated(self, X) -> np.ndarray:
+        """Inputs of a fitted estimator, as they are."""
         check_is_fitted(self, "ensemble_")
         check_columns(X)
         x: Any = validate_data(self, X, reset=False, **self._x_rules())
-        if getattr(self.network, "takes_tokens", False):
-            check_tokens(self.network, x)
-        if isinstance(X, np.memmap):
-            return HostRows(x, np.arange(len(x)), self.x_standardiser_)
-        return check_range(self.x_standardiser_.forward(x))
+        return check_tokens(self.network, x) if getattr(self.network, "takes_tokens", False) else x
 
     def _make_network(self, n_outputs: int, n_rows: int) -> Network:
         if self.network is not None:

@@ -173,6 +173,13 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         rows = replace(rows, augment=self.augment)
         return rows, labels[order], weight, None if groups is None else groups[order]
 
+    def _checked_inputs(self, X) -> np.ndarray | HostRows:
+        """Those of a memory-mapped file stay there until they are predicted."""
+        if not isinstance(X, np.memmap):
+            return super()._checked_inputs(X)
+        x = self._validated(X)
+        return HostRows(x, np.arange(len(x)), self.x_standardiser_)
+
     def _held_out(self, model: Model, groups) -> Folds | None:
         """Other members for the temperature; slow networks and few rows go without."""
         n_rows = model.data.n_rows

@@ -25,9 +25,10 @@ PAPER = Settings(
 PRESETS = {
     "paper": PAPER,
     "cpu": PAPER.replace(
-        epochs={"regularised": 4, "unconstrained": 3, "anchored": 4},
+        n_seeds=1,
+        epochs={"regularised": 6, "unconstrained": 4, "anchored": 6},
         batch_size=50,
-        drops=((3, 0.5),),
+        drops=((4, 0.5), (5, 0.2)),
         n_train=16_000,
         n_test=1_000,
         narrower=8,
