@@ -76,7 +76,7 @@ class AnchoredEstimator(BaseEstimator):
     # Pools members' moments [member, row, output] at inputs x in the units of the target.
     _to_target_units: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictive]
     # How far the members are apart [row, measure] at standardised inputs.
-    _disagreement: Callable[[np.ndarray | HostRows], np.ndarray]
+    _disagreement: Callable[[Any], np.ndarray]
 
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
         """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""

@@ -12,7 +12,7 @@ from anchored import gp, health, tuning
 from anchored._errors import bad_value, unknown_name
 from anchored._validation import check_range
 from anchored.conformal import Conformal
-from anchored.data import HostRows, Standardiser
+from anchored.data import Standardiser
 from anchored.ensembles import METHODS, Folds
 from anchored.estimators._base import (
     LEAST_HELD_OUT,
@@ -205,7 +205,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             rows = self._twin(x), x, y, weight
             health.report(health.prior_conflict(*rows, first_var, noise_var))
 
-    def _disagreement(self, x: np.ndarray | HostRows) -> np.ndarray:
+    def _disagreement(self, x: np.ndarray) -> np.ndarray:
         """Epistemic deviation [row, out] in the units of the target."""
         dist = self._to_target_units(x, *self.ensemble_.moments(x))
         return np.sqrt(dist.epistemic_var).reshape(len(x), -1)
