@@ -9,7 +9,7 @@ run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and score
 	$(BIN)/anchored fit diabetes --out results/diabetes
 
 test: lint  ## lint, types, import rules, then all tests but the slow ones
-	$(BIN)/python -m pytest -n 2 -m "not slow" -q
+	$(BIN)/python -m pytest -n 2 -m "not slow" -q --durations=12
 
 test-all: lint  ## the slow statistical tests too
 	$(BIN)/python -m pytest -n 2 -q

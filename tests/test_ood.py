@@ -60,7 +60,12 @@ def settings_of(module):
 
 
 @pytest.mark.parametrize(
-    "name", ["table-fashion", "table-imdb", pytest.param("table-cifar", marks=pytest.mark.slow)]
+    "name",
+    [
+        "table-fashion",
+        pytest.param("table-imdb", marks=pytest.mark.slow),
+        pytest.param("table-cifar", marks=pytest.mark.slow),
+    ],
 )
 def test_every_kind_of_input_is_scored(name, made_up):
     module, context = MODULES[name], experiments.Context(0, None)

@@ -105,7 +105,8 @@ class AnchoredEstimator(BaseEstimator):
 
     def _checked_inputs(self, X) -> Any:
         """Inputs of a fitted estimator, standardised."""
-        return check_range(self.x_standardiser_.forward(self._validated(X)))
+        x = self._validated(X)
+        return check_range(self.x_standardiser_.forward(x))
 
     def _validated(self, X) -> np.ndarray:
         """Inputs of a fitted estimator, as they are."""
