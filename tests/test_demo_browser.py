@@ -30,7 +30,7 @@ FLAGS = [
     "--disable-sync",
 ]
 SIZE = {"width": 1200, "height": 750}
-PATIENCE = 30.0  # seconds, for busy machines
+PATIENCE = 60.0  # seconds, for busy machines
 
 
 @pytest.fixture(scope="module")

@@ -220,6 +220,24 @@ def test_frames_are_not_sent_ahead_of_a_client_that_draws_slowly(url):
     run(talk())
 
 
+def test_the_last_of_some_steps_is_seen_however_late_a_client_draws(url):
+    async def talk():
+        async with Client.at(url) as client:
+            await client.open(settings=TINY)
+            await client.send(type="step", steps=100)
+            frames = []
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    while True:  # the steps end while nothing is acknowledged
+                        frames.append(json.loads(await client.socket.recv()))
+            while frames[-1]["step"] < 100:
+                await client.send(type="ack", frame=frames[-1]["frame"])
+                frames.append(json.loads(await client.socket.recv()))
+            assert frames[-1]["step"] == 100
+
+    run(talk(), seconds=30)
+
+
 def test_a_bad_message_is_answered_and_changes_nothing(url):
     async def talk():
         async with Client.at(url) as client:

@@ -173,6 +173,7 @@ KINDS = ("json", "png", "svg")
 SMOKED = ("fig-methods", "fig-losses", "fig-kl", "nuts-check")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMOKED)
 def test_smoke_writes_record_and_pictures_that_can_be_redrawn(name, tmp_path):
     command = ["reproduce", name, "--preset", "smoke", "--out", str(tmp_path)]

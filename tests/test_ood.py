@@ -59,14 +59,8 @@ def settings_of(module):
     return module.PAPER.replace(**changes, narrower=64)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "table-fashion",
-        pytest.param("table-imdb", marks=pytest.mark.slow),
-        pytest.param("table-cifar", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODULES)
 def test_every_kind_of_input_is_scored(name, made_up):
     module, context = MODULES[name], experiments.Context(0, None)
     settings = settings_of(module)

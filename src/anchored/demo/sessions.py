@@ -278,7 +278,8 @@ class Hub:
         if piece.n_steps:
             session.pace = _next_pace(piece, self._budget())
         if piece.frame is None:
-            session.dirty = session.dirty or shows
+            # The last piece of some steps must be seen, too: with the next acknowledgement.
+            session.dirty = session.dirty or shows or not session.training
         else:
             if session.answered == answered:
                 session.answered = None
