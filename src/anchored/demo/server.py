@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from threadpoolctl import threadpool_limits
 
+from anchored.demo.presets import presets
 from anchored.demo.protocol import MESSAGE_BYTES
 from anchored.demo.sessions import Hub, Limits
 
@@ -235,6 +236,7 @@ def serve(
     """
     # Pieces of work are small, and each core has one: threads inside them only get in the way.
     threadpool_limits(1, "blas")
+    presets()  # imports much, which no client should wait for
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=256) as listener:
         name = f"[{host}]" if ":" in host else host

@@ -10,6 +10,7 @@ What clients send is only ever read by `protocol`; nothing of it is run or kept.
 
 import asyncio
 import dataclasses
+import gc
 import json
 import logging
 import time
@@ -126,7 +127,6 @@ class Hub:
         self.limits, self.n_workers = limits, n_cores()
         self.programs = Programs()
         self.sessions: set[Session] = set()
-        self.warm = asyncio.Event()
         self._queue: asyncio.Queue[Session] = asyncio.Queue()
         self._pool = ThreadPoolExecutor(self.n_workers, thread_name_prefix="demo")
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="demo-compile")
@@ -156,7 +156,9 @@ class Hub:
         loop = asyncio.get_running_loop()
         for warm in _warm_ups(self.programs):
             await loop.run_in_executor(self._compiler, warm)
-        self.warm.set()
+        # What is there now stays: the garbage collector need not look at it again and again,
+        # which would stop the event loop for as long as half a second.
+        gc.freeze()
         if on_warm is not None:
             on_warm(time.perf_counter() - started)
 
