@@ -251,10 +251,10 @@ def test_a_bad_message_is_answered_and_changes_nothing(url):
             assert (await client.next())["field"] == "message"
             await client.send(type="step", steps=1)
             assert (await client.next())["settings"] == before["settings"]
-            await client.socket.send("x" * 1_000_000)
             with pytest.raises(ConnectionClosed) as closed:
+                await client.socket.send("x" * 1_000_000)  # may end before all is sent
                 await client.next()
-            assert closed.value.rcvd.code == 1009
+            assert closed.value.rcvd is None or closed.value.rcvd.code == 1009
 
     run(talk())
     assert get(url)[0] == 200
