@@ -71,7 +71,7 @@ EXPERIMENT = Experiment(
     claim="Anchored ensembles make the fewest confident predictions on inputs far from the "
     "training data, at the same confidence on the training data.",
     presets=PRESETS,
-    seconds={"smoke": 30, "cpu": 400, "paper": 1500},
+    seconds={"smoke": 80, "cpu": 500, "paper": 2500},
     plan=partial(plan, make_task),
     combine=combine,
     findings=partial(_findings.findings, "fashion", GROUPS),
