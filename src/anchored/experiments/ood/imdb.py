@@ -7,7 +7,7 @@ import numpy as np
 from anchored.datasets import Vocabulary, load_texts, shifts
 from anchored.experiments._runner import Experiment
 from anchored.experiments.ood import _findings, _picture
-from anchored.experiments.ood._table import Settings, Task, combine, plan
+from anchored.experiments.ood._table import Settings, Task, combine, plan, presets_of
 from anchored.networks import TextCNN
 
 _LENGTH = 200
@@ -15,11 +15,7 @@ _SHOWN_WORDS = 12
 GROUPS = {name: (name,) for name in ("reuters", "random 1", "random 2", "random 3")}
 _EPOCHS = {"regularised": 3, "unconstrained": 3, "anchored": 3}
 PAPER = Settings(n_seeds=5, epochs=_EPOCHS, batch_size=64, learning_rate=0.001, first_var=0.1)
-PRESETS = {
-    "paper": PAPER,
-    "cpu": PAPER.replace(n_seeds=1),
-    "smoke": PAPER.replace(n_seeds=1, epochs=dict.fromkeys(_EPOCHS, 1), n_train=2_000, n_test=400),
-}
+PRESETS = presets_of(PAPER)
 
 
 def make_task(s: Settings, data_dir) -> Task:
