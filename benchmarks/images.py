@@ -14,13 +14,19 @@ import time
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import torch
 
 import anchored
 from anchored import MLP, ConvNet, Data, Prior, Schedule, fit_ensemble
 from anchored._files import write_whole
+from anchored._tree import as_pytree
+from anchored.ensembles import Extra, MemberLoss, Own
 from anchored.likelihoods import Categorical
+from anchored.priors import draw_anchors
+from anchored.scaling import best_member_map
+from anchored.training import Batch, Live, LiveStep, live_start
 
 RECORD = Path(__file__).parent / "results" / "images.json"
 N_MEMBERS, N_CLASSES = 5, 8
@@ -45,13 +51,12 @@ print(json.dumps({"steps": 4, "members": 2, "batch": s.batch_size, "peak_gb": pe
 """
 
 
-def ours(network, x, y, n_steps, batch_size) -> float:
-    """Seconds of one step of the ensemble, compilation and checks apart."""
+def fitting(network, x, y, n_steps: int, batch_size: int) -> float:
+    """Seconds of one step of `fit_ensemble` with its share of looks, compilation apart."""
     data = Data.make(x, y)
     prior = Prior.for_network(network, data.x[:1])
 
     def seconds(steps: int) -> float:
-        schedule = Schedule(max(1, steps * batch_size // len(x)), batch_size, 0.001)
         started = time.perf_counter()
         ensemble = fit_ensemble(
             jax.random.key(0),
@@ -60,7 +65,7 @@ def ours(network, x, y, n_steps, batch_size) -> float:
             Categorical(),
             data,
             n_members=N_MEMBERS,
-            schedule=schedule,
+            schedule=Schedule(steps * batch_size // len(x), batch_size, 0.001),
         )
         jax.block_until_ready(ensemble.params)
         return time.perf_counter() - started
@@ -70,19 +75,56 @@ def ours(network, x, y, n_steps, batch_size) -> float:
     return (seconds(few + n_steps) - seconds(few)) / n_steps
 
 
-def torchs(make, x, y, n_steps, batch_size) -> float:
-    """The same, one member after another with all cores."""
+def stepping(network, x, y, n_steps: int) -> float:
+    """Seconds of one step of the ensemble on these rows."""
+    prior = Prior.for_network(network, x[:1])
+    keys = jax.random.split(jax.random.key(0), N_MEMBERS)
+    state = live_start(jax.vmap(lambda key: network.init(key, x[:1]))(keys))
+    own = Own(draw_anchors(jax.random.key(1), prior, N_MEMBERS), None, None)
+    rows = np.arange(len(x))
+    batch = Batch(*map(jnp.asarray, (x, y, np.ones(len(x), np.float32), rows)), 1 / len(x))
+    extra = Extra(prior.scale, as_pytree(Categorical()), 1 / len(x), None)
+    members, step = best_member_map(network, N_MEMBERS), LiveStep(MemberLoss(network, None))
+
+    def run(count: int) -> float:
+        started = time.perf_counter()
+        jax.block_until_ready(members.loop(step, state, own, Live(batch, 0.001, extra), count))
+        return time.perf_counter() - started
+
+    run(1)
+    return run(n_steps) / n_steps
+
+
+def torchs(make, x, y, n_steps: int, batch_size: int, loader: bool = False) -> float:
+    """The same in PyTorch, one member after another with all cores.
+
+    Rows come by their numbers from one tensor, or from a ``DataLoader`` of each member.
+    """
     torch.manual_seed(0)
     members = [make() for _ in range(N_MEMBERS)]
     anchors = [[p.detach().clone() for p in member.parameters()] for member in members]
     optimisers = [torch.optim.Adam(member.parameters(), lr=0.001) for member in members]
     x, y = torch.tensor(x, dtype=torch.float32), torch.tensor(y).long()
 
+    def numbered():
+        while True:
+            rows = torch.randint(len(x), (batch_size,))
+            yield x[rows], y[rows]
+
+    def loaded():
+        rows = torch.utils.data.TensorDataset(x, y)
+        while True:
+            yield from torch.utils.data.DataLoader(rows, batch_size, shuffle=True)
+
+    batches = [loaded() if loader else numbered() for _ in members]
+
     def step():
-        rows = torch.randint(len(x), (batch_size,))
-        for member, anchor, optimiser in zip(members, anchors, optimisers, strict=True):
+        for member, anchor, optimiser, feed in zip(
+            members, anchors, optimisers, batches, strict=True
+        ):
+            inputs, labels = next(feed)
             optimiser.zero_grad()
-            fit = torch.nn.functional.cross_entropy(member(x[rows]), y[rows])
+            fit = torch.nn.functional.cross_entropy(member(inputs), labels)
             pull = sum(
                 torch.sum((p - a) ** 2) * p[0].numel()
                 for p, a in zip(member.parameters(), anchor, strict=True)
@@ -117,39 +159,52 @@ def vgg(narrower: int) -> torch.nn.Module:
     return network.to(memory_format=torch.channels_last)
 
 
-def compare(name: str, network, make, shape, batch_size: int, n_steps: int, rounds: int) -> dict:
+def rows_like(shape, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    n_rows = 8 * batch_size
-    x, y = rng.normal(size=(n_rows, *shape)).astype(np.float32), rng.integers(0, N_CLASSES, n_rows)
-    channels_first = x if x.ndim == 2 else np.moveaxis(x, -1, 1)
-    pairs = [
-        (
-            ours(network, x, y, 8 * n_steps if x.ndim == 2 else n_steps, batch_size),
-            torchs(make, channels_first, y, n_steps, batch_size),
-        )
-        for _ in range(rounds)
-    ]
+    x = rng.normal(size=(n_rows, *shape)).astype(np.float32)
+    return x, rng.integers(0, N_CLASSES, n_rows).astype(np.int32)
+
+
+def line(name: str, batch_size: int, mine: list[float], theirs: list[float]) -> dict:
+    """Milliseconds an image and member, and the median ratio of runs next to each other."""
     per_image = 1e3 / (batch_size * N_MEMBERS)
-    mine, theirs = (float(np.median(column)) * per_image for column in zip(*pairs, strict=True))
-    ratio = float(np.median([b / a for a, b in pairs]))
-    print(f"{name}: {mine:.4f} ms an image and member, PyTorch {theirs:.4f}: {ratio:.2f}x faster")
-    return {"name": name, "ms": mine, "torch_ms": theirs, "ratio": ratio, "batch": batch_size}
+    ratio = float(np.median(np.divide(theirs, mine)))
+    ms, torch_ms = (float(np.median(times)) * per_image for times in (mine, theirs))
+    print(f"{name}: {ms:.4f} ms an image and member, PyTorch {torch_ms:.4f}: ratio {ratio:.2f}")
+    return {"name": name, "batch": batch_size, "ms": ms, "torch_ms": torch_ms, "ratio": ratio}
+
+
+def compare_dense(batch_size: int = 256, rounds: int = 5) -> list[dict]:
+    x, y = rows_like((784,), 8 * batch_size)
+    network, times = MLP((100,) * 3, N_CLASSES), []
+    for _ in range(rounds):
+        mine = fitting(network, x, y, 960, batch_size)
+        theirs = (torchs(dense, x, y, 40, batch_size, loader) for loader in (False, True))
+        times.append((mine, *theirs))
+    mine, numbered, loaded = (list(column) for column in zip(*times, strict=True))
+    return [
+        line("three layers of 100", batch_size, mine, numbered),
+        line("three layers of 100, DataLoader", batch_size, mine, loaded),
+    ]
+
+
+def compare_convolutions(narrower: int, batch_size: int, n_steps: int, rounds: int) -> dict:
+    x, y = rows_like((32, 32, 3), batch_size)
+    network, channels_first = ConvNet.vgg13(N_CLASSES, narrower), np.moveaxis(x, -1, 1)
+    mine, theirs = [], []
+    for _ in range(rounds):
+        mine.append(stepping(network, x, y, n_steps))
+        theirs.append(torchs(lambda: vgg(narrower), channels_first, y, n_steps, batch_size))
+    name = "VGG-13" if narrower == 1 else f"VGG-13, {narrower} times narrower"
+    return line(name, batch_size, mine, theirs)
 
 
 def main() -> int:
     load = os.getloadavg()[0]
     lines = [
-        compare("three layers of 100", MLP((100,) * 3, 8), dense, (784,), 256, 40, 5),
-        compare(
-            "VGG-13, 8 times narrower",
-            ConvNet.vgg13(N_CLASSES, narrower=8),
-            lambda: vgg(8),
-            (32, 32, 3),
-            48,
-            8,
-            3,
-        ),
-        compare("VGG-13", ConvNet.vgg13(N_CLASSES), lambda: vgg(1), (32, 32, 3), 16, 8, 1),
+        *compare_dense(),
+        compare_convolutions(narrower=8, batch_size=50, n_steps=40, rounds=5),
+        compare_convolutions(narrower=1, batch_size=16, n_steps=4, rounds=3),
     ]
     done = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True, check=True)
     full = json.loads(done.stdout.splitlines()[-1])

@@ -88,16 +88,32 @@ def test_vgg13_has_the_papers_number_of_parameters():
     assert ConvNet.vgg13(8, narrower=8).blocks == ((8, 8), (16, 16), (32,) * 3, (64,) * 3)
 
 
-def test_the_gradient_of_a_convolution_is_the_compilers(rng):
-    x = jnp.asarray(rng.normal(size=(7, 6, 5, 3)), jnp.float32)  # not a whole number of chunks
+@pytest.mark.parametrize("width", [5, 6, 8])  # 1, 2 and 8 places of the output at a time
+def test_convolutions_on_cpu_are_the_compilers(width, rng):
+    x = jnp.asarray(rng.normal(size=(7, 6, width, 3)), jnp.float32)  # not in whole chunks
     weight = jnp.asarray(rng.normal(size=(3, 3, 3, 4)), jnp.float32)
-    slope = jnp.asarray(rng.normal(size=(7, 6, 5, 4)), jnp.float32)
+    slope = jnp.asarray(rng.normal(size=(7, 6, width, 4)), jnp.float32)
     ours, compilers = (
-        jax.vjp(convolve, weight, x)[1](slope)
-        for convolve in (cnn._convolve_on_cpu, cnn._same_convolution)
+        (value, *gradients(slope))
+        for value, gradients in (
+            jax.vjp(convolve, weight, x)
+            for convolve in (cnn._convolve_on_cpu, cnn._same_convolution)
+        )
     )
     for first, second in zip(ours, compilers, strict=True):
         np.testing.assert_allclose(first, second, rtol=1e-4, atol=1e-4)
+
+
+def test_pooling_shares_the_slope_of_equal_inputs(rng):
+    x = jnp.asarray(rng.integers(0, 3, (4, 6, 8, 2)), jnp.float32)  # many of the four are equal
+    slope = jnp.asarray(rng.normal(size=(4, 3, 4, 2)), jnp.float32)
+
+    def plainly(x):
+        return x.reshape(4, 3, 2, 4, 2, 2).max(axis=(2, 4))
+
+    (ours, gradient), (value, expected) = (jax.vjp(f, x) for f in (cnn._pool_on_cpu, plainly))
+    np.testing.assert_array_equal(ours, value)
+    np.testing.assert_allclose(gradient(slope)[0], expected(slope)[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["relu", "gelu"])  # gelu does not grow everywhere

@@ -1,5 +1,7 @@
 import dataclasses
+import itertools
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ import pytest
 from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble, training
 from anchored._errors import Status
 from anchored.ensembles import MemberLoss
-from anchored.scaling import OneByOne, Threaded, Vmapped, best_member_map
+from anchored.scaling import OneByOne, Threaded, Vmapped, _wrapped_around, best_member_map
 from anchored.training import train
 
 
@@ -114,7 +116,8 @@ def test_loss_is_the_negative_log_posterior_over_n(line_data):
 def test_maps_agree(line_data):
     """Vmapped, threaded and one by one are the same computation."""
     schedule = Schedule(20, 16, 0.01, 0.99)
-    maps = Vmapped(), Threaded(2), Threaded(3), OneByOne()  # 4 members: 3 threads cannot share
+    # 4 members: 3 threads cannot share
+    maps = Vmapped(), Threaded(2), Threaded(3), OneByOne(), OneByOne(looped=True)
     results = [leaves(fit(line_data, schedule, member_map=m)) for m in maps]
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
@@ -127,6 +130,38 @@ def test_best_map_knows_convolutions():
     assert best_member_map(ConvNet(), 10) == OneByOne()
     assert isinstance(best_member_map(MLP((5,)), 10), Vmapped | Threaded)
     assert best_member_map(MLP((5,)), 3) == Vmapped()
+    assert best_member_map(MLP((5,)), 3, work=10**7) == OneByOne(looped=True)
+
+
+@pytest.mark.parametrize(("n_members", "n_threads"), [(1, 1), (5, 2), (5, 3), (4, 4), (7, 3)])
+@pytest.mark.parametrize("n_steps", [1, 2, 7, 100])
+def test_cores_share_all_steps_evenly(n_members, n_threads, n_steps):
+    """Each member's steps are taken once and in order, and no thread has a step more to do."""
+    shares = _wrapped_around(n_members, n_steps, n_threads)
+    lengths = [sum(part.end - part.start for part in share) for share in shares]
+    assert max(lengths) == -(-n_members * n_steps // n_threads)
+    began: dict[int, list] = {}
+    for share in shares:
+        time = 0
+        for part in share:
+            began.setdefault(part.member, []).append((part.start, part.end, time))
+            time += part.end - part.start
+    for member in range(n_members):
+        parts = sorted(began[member])
+        ends = [0, *(end for _, end, _ in parts)]
+        assert [start for start, _, _ in parts] == ends[:-1]
+        assert ends[-1] == n_steps
+        for (start, end, time), (_, _, later) in itertools.pairwise(parts):
+            assert later >= time + end - start
+
+
+def test_an_error_in_a_step_is_not_waited_for():
+    class Failing(NamedTuple):
+        def __call__(self, state, own, shared, i):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        OneByOne().loop(Failing(), jnp.zeros((5, 1)), jnp.zeros((5, 1)), None, 3)
 
 
 def test_history_and_progress(line_data):

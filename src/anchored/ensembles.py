@@ -179,7 +179,9 @@ def fit_ensemble(
     row = checked_method(method, likelihood, n_members)
     _check_model(network, prior, likelihood, data)
     schedule = schedule or Schedule()
-    member_map = member_map or best_member_map(network, n_members)
+    if member_map is None:
+        work = Raveller.like(prior.scale).size * min(schedule.batch_size, data.n_rows)
+        member_map = best_member_map(network, n_members, work)
     key_anchor, key_init, key_noise, seed = draw_keys(key)
     centres = _centres(key_anchor, prior, n_members, row.anchors)
     if start is None:

@@ -1,21 +1,25 @@
 """How a function of one member is run for all members on this machine.
 
 `Vmapped` is one compiled program for all members; `Sharded` splits them over devices and
-`Threaded` over cores, one such program each; `OneByOne` compiles one step of a single member,
-and each core takes members in turn (convolutions on CPU: their fast kernels exist neither under
-``vmap`` nor in a loop).
+`Threaded` over cores, one such program each. `OneByOne` compiles a program for a single member,
+and each core runs one at a time: for networks large enough to keep a core busy, and for
+convolutions on CPU, whose fast kernels exist neither under ``vmap`` nor in a loop.
 """
 
 import dataclasses
+import itertools
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
+from typing import NamedTuple
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from anchored._tree import concatenate_members, stack_members, take_members
 from anchored._typing import MemberMap, Network
+
+_LARGE_WORK = 300_000  # products of a step that keep a core busy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,16 +87,44 @@ class Sharded:
 
 @dataclasses.dataclass(frozen=True)
 class OneByOne:
-    """One step after another from Python, as many members at a time as there are cores."""
+    """Single members, as many at a time as there are cores, which all end together.
+
+    Parameters
+    ----------
+    looped : one compiled loop over the steps of a member; otherwise one step is compiled, and
+        taken again and again from Python.
+    """
+
+    looped: bool = False
 
     def loop(self, body, state, own, shared, n_steps):
-        def run(j):
-            member, mine = take_members(state, j), take_members(own, j)
-            for step in range(n_steps):
-                member = _single_step(body, member, mine, shared, step)
-            return jax.block_until_ready(member)
+        run = _single_loop if self.looped else _single_steps
+        n_members = n_members_of(state)
+        shares = _wrapped_around(n_members, n_steps, min(n_cores(), n_members))
+        done: dict[tuple[int, int], Future] = {
+            (part.member, part.end): Future() for share in shares for part in share
+        }
 
-        return stack_members(list(_pool(n_cores()).map(run, range(n_members_of(state)))))
+        def work(share):
+            for part in share:
+                if part.start == 0:
+                    member = take_members(state, part.member)
+                else:
+                    member = done[part.member, part.start].result()
+                mine = take_members(own, part.member)
+                result = done[part.member, part.end]
+                try:
+                    member = run(body, member, mine, shared, part.start, part.end)
+                    result.set_result(jax.block_until_ready(member))
+                except BaseException as error:
+                    result.set_exception(error)
+                    raise
+
+        # A share waits for the one after it at most, so that one must be taken up before.
+        pool = _pool(n_cores())
+        for future in [pool.submit(work, share) for share in reversed(shares)]:
+            future.result()
+        return stack_members([done[member, n_steps].result() for member in range(n_members)])
 
     def apply(self, function, own, shared):
         def run(j):
@@ -101,17 +133,48 @@ class OneByOne:
         return stack_members(list(_pool(n_cores()).map(run, range(n_members_of(own)))))
 
 
-def best_member_map(network: Network, n_members: int) -> MemberMap:
-    """The fastest map for this network on this machine."""
-    if not getattr(network, "vmappable", True) and jax.default_backend() == "cpu":
-        return OneByOne()
-    if jax.default_backend() != "cpu" and jax.device_count() > 1:
-        return Sharded(jax.device_count())
-    # Shares of equal size need one compilation only; small shares are not worth a thread.
+class _Part(NamedTuple):
+    """Steps ``start`` to ``end`` of a member."""
+
+    member: int
+    start: int
+    end: int
+
+
+def _wrapped_around(n_members: int, n_steps: int, n_threads: int) -> list[list[_Part]]:
+    """Equal shares of all steps for each thread (McNaughton's rule), in the order to take them.
+
+    The work of all members is laid end to end and cut. A member that is cut opens the one share
+    and closes the other, so the two parts do not overlap in time: the opening has its first steps.
+    """
+    shares: list[list[_Part]] = []
+    cuts = [n_members * n_steps * k // n_threads for k in range(n_threads + 1)]
+    for low, high in itertools.pairwise(cuts):
+        share = []
+        for member in range(low // n_steps, -(-high // n_steps)):
+            before = member * n_steps
+            behind = max(0, before + n_steps - high)  # steps that open the next share
+            ahead = max(0, low - before)  # steps that close the share before
+            share.append(_Part(member, behind, n_steps - ahead))
+        shares.append(share)
+    return shares
+
+
+def best_member_map(network: Network, n_members: int, work: int = 0) -> MemberMap:
+    """The fastest map for this network on this machine.
+
+    ``work`` is about the number of products a step of one member takes.
+    """
     if jax.default_backend() == "cpu":
+        vmappable = getattr(network, "vmappable", True)
+        if not vmappable or work > _LARGE_WORK:
+            return OneByOne(looped=vmappable)
+        # Shares of equal size need one compilation only; small shares are not worth a thread.
         for n_threads in range(n_cores(), 1, -1):
             if n_members % n_threads == 0 and n_members // n_threads >= 4:
                 return Threaded(n_threads)
+    elif jax.device_count() > 1:
+        return Sharded(jax.device_count())
     return Vmapped()
 
 
@@ -165,9 +228,20 @@ def _vmapped_apply(function, own, shared):
     return jax.vmap(function, in_axes=(0, None))(own, shared)
 
 
+def _single_steps(body, state, own, shared, start, end):
+    for step in range(start, end):
+        state = _single_step(body, state, own, shared, step)
+    return state
+
+
 @partial(jax.jit, static_argnums=0)
 def _single_step(body, state, own, shared, step):
     return body(state, own, shared, step)
+
+
+@partial(jax.jit, static_argnums=0)
+def _single_loop(body, state, own, shared, start, end):
+    return jax.lax.fori_loop(start, end, lambda i, s: body(s, own, shared, i), state)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -25,10 +25,11 @@ PAPER = Settings(
 PRESETS = {
     "paper": PAPER,
     "cpu": PAPER.replace(
-        n_seeds=1,
-        epochs={"regularised": 6, "unconstrained": 4, "anchored": 6},
+        epochs={"regularised": 8, "unconstrained": 4, "anchored": 7},
         batch_size=50,
-        drops=((4, 0.5), (5, 0.2)),
+        drops=((3, 0.5), (6, 0.2)),
+        first_var=100.0,
+        later_var=30.0,
         n_train=16_000,
         n_test=1_000,
         narrower=8,
