@@ -81,9 +81,9 @@ def stepping(network, x, y, n_steps: int) -> float:
     keys = jax.random.split(jax.random.key(0), N_MEMBERS)
     state = live_start(jax.vmap(lambda key: network.init(key, x[:1]))(keys))
     own = Own(draw_anchors(jax.random.key(1), prior, N_MEMBERS), None, None)
-    rows = np.arange(len(x))
-    batch = Batch(*map(jnp.asarray, (x, y, np.ones(len(x), np.float32), rows)), 1 / len(x))
-    extra = Extra(prior.scale, as_pytree(Categorical()), 1 / len(x), None)
+    n_rows = len(x)
+    batch = Batch(jnp.asarray(x), jnp.asarray(y), jnp.ones(n_rows), jnp.arange(n_rows), 1 / n_rows)
+    extra = Extra(prior.scale, as_pytree(Categorical()), 1 / n_rows, None)
     members, step = best_member_map(network, N_MEMBERS), LiveStep(MemberLoss(network, None))
 
     def run(count: int) -> float:

@@ -1,5 +1,6 @@
 """Writes docs/out_of_distribution.md from its records: ``python -m benchmarks.ood_page``."""
 
+import json
 from pathlib import Path
 
 from anchored import experiments
@@ -8,6 +9,7 @@ from anchored.pages import unfamiliar_page
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "out_of_distribution.md"
+SPEED = Path(__file__).parent / "results" / "images.json"
 RECORDS = {"table-fashion": "paper", "table-imdb": "paper", "table-cifar": "cpu"}
 
 
@@ -22,7 +24,7 @@ def records() -> list[dict]:
 
 
 def page() -> str:
-    return unfamiliar_page(records(), "unfamiliar")
+    return unfamiliar_page(records(), json.loads(SPEED.read_text(encoding="utf-8")), "unfamiliar")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 
@@ -308,6 +309,30 @@ def test_rows_held_out_do_not_matter_in_batches_either(line_data, method):
     weights = [np.asarray(e.params[0]["weight"]).reshape(6, -1) for e in (one, two)]
     apart = np.abs(weights[0] - weights[1]).max(axis=1)
     np.testing.assert_array_equal(apart == 0, FOLDS.of_member == 0)
+
+
+@pytest.mark.parametrize(
+    ("folds", "named"),
+    [
+        (Folds(np.zeros(3, int), np.zeros(2, int)), "`folds.of_row` must be an array of"),
+        (Folds(np.zeros(40, int), np.zeros(3, int)), "`folds.of_member` must be an array of 2"),
+        (Folds(np.zeros(40), np.zeros(2, int)), "`folds.of_row` must be an array of 40 whole"),
+    ],
+)
+def test_folds_must_fit_rows_and_members(folds, named):
+    x = np.linspace(-1, 1, 40)[:, None]
+    network = MLP((4,))
+    prior = Prior.for_network(network, x)
+    with pytest.raises(ValueError, match=re.escape(named)):
+        fit_ensemble(
+            jax.random.key(0),
+            network,
+            prior,
+            Gaussian(0.1),
+            Data.make(x, x),
+            n_members=2,
+            folds=folds,
+        )
 
 
 def test_diverged_members_keep_their_fold(line_data):

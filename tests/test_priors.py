@@ -76,3 +76,17 @@ def test_unknown_leaf_lists_the_leaves():
 def test_a_network_without_variances_is_told_what_to_do():
     with pytest.raises(TypeError, match=r"has no `prior_variances\(params, first_var\)`"):
         Prior.for_network(object(), jnp.zeros((1, 2)))
+
+
+def test_a_flat_prior_neither_draws_nor_pulls():
+    prior = Prior.for_network(MLP((5,)), jnp.zeros((1, 2)), first_var=3.0)
+    flat = prior.with_leaf("0/weight", variance=np.inf, mean=1.5)
+    draw, other = flat.sample(jax.random.key(1)), prior.sample(jax.random.key(1))
+    np.testing.assert_array_equal(draw[0]["weight"], 1.5)
+    np.testing.assert_array_equal(draw[1]["weight"], other[1]["weight"])
+    moved = (other[0] | {"weight": 7.0 + other[0]["weight"]}, *other[1:])
+    assert flat.log_prob(moved) == flat.log_prob(other)
+    assert all(np.all(g == 0) for g in [jax.grad(flat.log_prob)(moved)[0]["weight"]])
+    rest = prior.with_leaf("0/weight", variance=1.0).log_prob(other)
+    weights = stats.norm.logpdf(np.asarray(other[0]["weight"])).sum()
+    np.testing.assert_allclose(flat.log_prob(other), rest - weights, rtol=1e-5)

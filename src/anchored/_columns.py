@@ -135,6 +135,13 @@ def phase(days: np.ndarray, cycle: str) -> np.ndarray:
     return np.mod(days - _MONDAY, CYCLES[cycle]) / CYCLES[cycle]
 
 
+def missing_cells(cells: np.ndarray) -> np.ndarray:
+    """Where a column has nothing, [row]."""
+    if cells.dtype != object:
+        return np.isnan(cells)
+    return np.fromiter((cell is None for cell in cells), bool, len(cells))
+
+
 def number(cell: str) -> float | None:
     """The finite number that a cell spells, if it does."""
     if not _NUMBER.fullmatch(cell):

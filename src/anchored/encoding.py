@@ -30,6 +30,7 @@ from anchored._columns import (
     Column,
     Date,
     Numeric,
+    missing_cells,
     number,
     phase,
 )
@@ -155,7 +156,7 @@ def target_kind(cells: np.ndarray) -> tuple[str, str]:
     Text is classes. So are two whole numbers, and up to ten if each of them comes twice and they
     are fewer than 5 % of the rows.
     """
-    n_rows = len(cells) - int(_missing(cells).sum())
+    n_rows = len(cells) - int(missing_cells(cells).sum())
     if not n_rows:
         raise TableError("the target has no cell that is not missing.")
     if cells.dtype == object:
@@ -181,7 +182,7 @@ def target_kind(cells: np.ndarray) -> tuple[str, str]:
 
 def _why_not(name: str, cells: np.ndarray) -> str | None:
     """Why a column is of no use, if so."""
-    missing = _missing(cells)
+    missing = missing_cells(cells)
     n_cells = len(cells) - int(missing.sum())
     if not n_cells:
         return "empty"
@@ -219,7 +220,7 @@ def _why_not_text(counts: Mapping[str, int], n_cells: int) -> str:
 
 
 def _fit_column(name: str, cells: np.ndarray, forced: bool) -> Column:
-    missing = _missing(cells)
+    missing = missing_cells(cells)
     has_missing = bool(missing.any())
     if cells.dtype != object:
         return Numeric(name, _median(cells[~missing]), has_missing)
@@ -269,12 +270,6 @@ def _median(values: np.ndarray) -> float:
 def _varies(days: np.ndarray, cycle: str) -> bool:
     """Year and week go on from day to day, the day within itself."""
     return bool(np.ptp(phase(days if cycle == "day" else np.floor(days), cycle)) > 1e-9)
-
-
-def _missing(cells: np.ndarray) -> np.ndarray:
-    if cells.dtype != object:
-        return np.isnan(cells)
-    return np.fromiter((cell is None for cell in cells), bool, len(cells))
 
 
 def _not_number(counts: Iterable[str]) -> str:

@@ -178,6 +178,7 @@ def fit_ensemble(
     """
     row = checked_method(method, likelihood, n_members)
     _check_model(network, prior, likelihood, data)
+    _check_folds(folds, data.n_rows, n_members)
     schedule = schedule or Schedule()
     if member_map is None:
         work = Raveller.like(prior.scale).size * min(schedule.batch_size, data.n_rows)
@@ -362,6 +363,14 @@ def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: D
             f"`network` has {outputs.shape[-1]} outputs, which {type(likelihood).__name__} reads "
             f"as {n_predicted} targets or classes; the data have {n_targets}."
         )
+
+
+def _check_folds(folds: Folds | None, n_rows: int, n_members: int) -> None:
+    if folds is None:
+        return
+    for name, numbers, length in zip(Folds._fields, folds, (n_rows, n_members), strict=True):
+        if np.shape(numbers) != (length,) or np.asarray(numbers).dtype.kind not in "iu":
+            raise bad_value(f"folds.{name}", numbers, f"an array of {length} whole numbers")
 
 
 def _centres(key: Array, prior: Prior, n_members: int, anchors: bool) -> Params:

@@ -22,6 +22,9 @@ from anchored._typing import Array, Network, Number, Params
 class Prior:
     """A mean and a scale (standard deviation) for each parameter.
 
+    An infinite scale is a flat prior: nothing pulls at the parameter, and nothing can be drawn,
+    so an anchor has the mean there.
+
     Parameters
     ----------
     mean, scale : pytrees shaped like the parameters of one member.
@@ -84,17 +87,19 @@ class Prior:
         # A single vector of normals: each separate draw would cost a compilation of its own.
         raveller = Raveller.like(self.mean)
         normals = raveller.unravel(jax.random.normal(key, (raveller.size,)))
-        return jax.tree.map(lambda m, s, z: m + s * z, self.mean, self.scale, normals)
+        return jax.tree.map(
+            lambda m, s, z: m + jnp.where(jnp.isinf(s), 0.0, s) * z, self.mean, self.scale, normals
+        )
 
     def log_prob(self, params: Params) -> Array:
-        """Normalised log density of the parameters of one member."""
-        terms = jax.tree.map(
-            lambda p, m, s: jnp.sum(jax.scipy.stats.norm.logpdf(p, m, s)),
-            params,
-            self.mean,
-            self.scale,
-        )
-        return jax.tree.reduce(jnp.add, terms)
+        """Log density of the parameters of one member, normalised but for flat priors."""
+
+        def of_leaf(p: Array, m: Array, s: Array) -> Array:
+            flat = jnp.isinf(s)
+            density = jax.scipy.stats.norm.logpdf(p, m, jnp.where(flat, 1.0, s))
+            return jnp.sum(jnp.where(flat, 0.0, density))
+
+        return jax.tree.reduce(jnp.add, jax.tree.map(of_leaf, params, self.mean, self.scale))
 
 
 def member_keys(key: Array, n_members: int) -> Array:

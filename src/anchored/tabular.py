@@ -16,12 +16,12 @@ import numpy as np
 from sklearn import model_selection
 
 from anchored import metrics
-from anchored._columns import number
+from anchored._columns import missing_cells, number
 from anchored._dates import ORDERS, date_orders, parse_date
 from anchored._errors import TableError, shown, unknown_name
 from anchored.encoding import Encoder, target_kind
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
-from anchored.reporting import headline
+from anchored.reporting import GP_TRAINING_ROWS, headline
 from anchored.scaling import n_cores
 from anchored.tables import Table
 from anchored.tuning import FEW_ROWS, MANY_ROWS, N_STEPS, default_schedule
@@ -32,7 +32,6 @@ _TEST_SHARE, _MOST_TEST = 0.2, 10_000
 _OPERATIONS = 2e10  # a second and core, about what docs/own_tables.md was made with
 _COMPILING = 6.0  # seconds
 _MOST_NAMED = 20  # columns in a message
-_GP_ROWS = 2_000  # most training rows for which the exact answer is worth the wait
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +97,7 @@ def make_plan(
             raise TableError(f"{role}: {_no_column(name, table)}")
     if task is not None and task not in TASKS:
         raise unknown_name("task", task, TASKS)
-    known = _present(table.columns[target])
+    known = ~missing_cells(table.columns[target])
     n_dropped = int((~known).sum())
     table = table.take(np.flatnonzero(known))
     if table.n_rows < LEAST_ROWS:
@@ -187,7 +186,11 @@ def fit(
     told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     model.encoder_ = plan.encoder
     gap = None
-    if plan.task == "regression" and len(plan.x) <= _GP_ROWS and model.noise_var_ is not None:
+    if (
+        plan.task == "regression"
+        and len(plan.x) <= GP_TRAINING_ROWS
+        and model.noise_var_ is not None
+    ):
         gap = model.compare_to_gp(plan.x_test)
     rows = model, plan.x_test, plan.y_test, coverage
     return Fitted(model, headline(*rows), scores(*rows), gap, seconds, tuple(dict.fromkeys(told)))
@@ -202,7 +205,7 @@ def rows_with_targets(
     """
     if target not in table.columns:
         raise TableError(f"the target is missing: {_no_column(target, table)}")
-    rows = np.flatnonzero(_present(table.columns[target]))
+    rows = np.flatnonzero(~missing_cells(table.columns[target]))
     y = _targets(table.columns[target][rows], task, target)
     if task == "classification":
         known = model.classes_
@@ -246,12 +249,6 @@ def _encoded(inputs: Table, train, keep, notes: list[str]) -> tuple[Encoder, np.
         notes.append(f"kinds of columns were found on all rows, as training rows differ: {error}")
     encoder = Encoder.fit(inputs, keep)
     return encoder, encoder.transform(inputs)
-
-
-def _present(column: np.ndarray) -> np.ndarray:
-    if column.dtype == object:
-        return np.array([cell is not None for cell in column], bool)
-    return ~np.isnan(column)
 
 
 def _targets(column: np.ndarray, task: str, name: str) -> np.ndarray:
@@ -301,7 +298,7 @@ def _names(column: np.ndarray) -> np.ndarray:
 
 def _sortable(column: np.ndarray, name: str) -> np.ndarray:
     """Numbers as they are, dates as days."""
-    if not _present(column).all():
+    if missing_cells(column).any():
         raise TableError(f"--time: {shown(name)} has missing cells; fill them or drop those rows.")
     if column.dtype != object:
         return column

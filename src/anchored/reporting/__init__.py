@@ -20,6 +20,7 @@ from anchored.reporting import _classes, _making, _page, _regression
 from anchored.reporting._case import Case, Chapter, names_of_rows, table_columns
 from anchored.reporting._headline import headline as headline
 from anchored.reporting._importance import Columns
+from anchored.reporting._making import GP_TRAINING_ROWS as GP_TRAINING_ROWS
 from anchored.reporting._markup import plain, tag
 from anchored.reporting._page import Section
 from anchored.reporting._words import counted, level

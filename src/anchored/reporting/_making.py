@@ -11,7 +11,8 @@ from anchored.reporting import _figures, _page
 from anchored.reporting._page import Section, key
 from anchored.reporting._words import counted, number
 
-_GP_TRAINING_ROWS, _GP_ROWS = 2_000, 500
+GP_TRAINING_ROWS = 2_000  # most for which the exact answer is worth the wait
+_GP_ROWS = 500  # most that are compared
 _MOST_MEMBERS = 12  # in a table that is not folded
 _STATUS = {
     Status.CONVERGED: "converged",
@@ -114,7 +115,7 @@ def comparison(estimator, X, given: GPComparison | None) -> Section | None:
 
 def _compared(estimator, X) -> GPComparison | None:
     rows = getattr(estimator, "_train_rows", None)
-    if rows is None or len(rows[0]) > _GP_TRAINING_ROWS:
+    if rows is None or len(rows[0]) > GP_TRAINING_ROWS:
         return None
     try:
         return estimator.compare_to_gp(X[:_GP_ROWS])

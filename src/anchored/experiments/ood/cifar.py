@@ -25,11 +25,11 @@ PAPER = Settings(
 PRESETS = {
     "paper": PAPER,
     "cpu": PAPER.replace(
-        epochs={"regularised": 8, "unconstrained": 4, "anchored": 7},
+        epochs={"regularised": 12, "unconstrained": 4, "anchored": 6},
         batch_size=50,
-        drops=((3, 0.5), (6, 0.2)),
-        first_var=100.0,
-        later_var=30.0,
+        drops=((4, 0.5), (8, 0.2)),
+        first_var=30.0,
+        later_var=8.0,
         n_train=16_000,
         n_test=1_000,
         narrower=8,
