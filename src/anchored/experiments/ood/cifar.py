@@ -25,7 +25,7 @@ PAPER = Settings(
 PRESETS = {
     "paper": PAPER,
     "cpu": PAPER.replace(
-        epochs={"regularised": 12, "unconstrained": 4, "anchored": 6},
+        epochs={"regularised": 12, "unconstrained": 5, "anchored": 6},
         batch_size=50,
         drops=((4, 0.5), (8, 0.2)),
         first_var=30.0,
