@@ -82,7 +82,9 @@ def stepping(network, x, y, n_steps: int) -> float:
     state = live_start(jax.vmap(lambda key: network.init(key, x[:1]))(keys))
     own = Own(draw_anchors(jax.random.key(1), prior, N_MEMBERS), None, None)
     n_rows = len(x)
-    batch = Batch(jnp.asarray(x), jnp.asarray(y), jnp.ones(n_rows), jnp.arange(n_rows), 1 / n_rows)
+    batch = Batch(
+        jnp.asarray(x), jnp.asarray(y[:, None]), jnp.ones(n_rows), jnp.arange(n_rows), 1 / n_rows
+    )
     extra = Extra(prior.scale, as_pytree(Categorical()), 1 / n_rows, None)
     members, step = best_member_map(network, N_MEMBERS), LiveStep(MemberLoss(network, None))
 
