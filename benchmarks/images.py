@@ -36,18 +36,20 @@ TARGET = 5  # times as fast as PyTorch, dense layers at batch 256
 FULL = """
 import json, time
 import jax, numpy as np
-from anchored import ConvNet, Data, Prior, Schedule, fit_ensemble
+from anchored import ConvNet, Data, fit_ensemble
 from anchored.likelihoods import Categorical
 from anchored.experiments.ood import cifar
 from anchored.experiments.ood._table import prior_of, schedule_of
 s, rng = cifar.PAPER.replace(epochs={"anchored": 2}), np.random.default_rng(0)
 data = Data.make(rng.normal(size=(600, 32, 32, 3)), rng.integers(0, 8, 600))
 network, started = ConvNet.vgg13(8), time.perf_counter()
+schedule, n_members = schedule_of(s, "anchored", data.n_rows), 2
 fit_ensemble(jax.random.key(0), network, prior_of(s, network, data), Categorical(), data,
-             n_members=2, schedule=schedule_of(s, "anchored", data.n_rows))
+             n_members=n_members, schedule=schedule)
 lines = open("/proc/self/status").read().splitlines()
 peak = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-print(json.dumps({"steps": 4, "members": 2, "batch": s.batch_size, "peak_gb": peak / 1e9,
+print(json.dumps({"steps": schedule.n_steps(data.n_rows), "members": n_members,
+                  "batch": s.batch_size, "peak_gb": peak / 1e9,
                   "seconds": time.perf_counter() - started}))
 """
 
@@ -177,7 +179,7 @@ def line(name: str, batch_size: int, mine: list[float], theirs: list[float]) -> 
     return {"name": name, "batch": batch_size, "ms": ms, "torch_ms": torch_ms, "ratio": ratio}
 
 
-def compare_dense(batch_size: int = 256, rounds: int = 5) -> list[dict]:
+def compare_dense(batch_size: int, rounds: int) -> list[dict]:
     x, y = rows_like((784,), 8 * batch_size)
     network, times = MLP((100,) * 3, N_CLASSES), []
     for _ in range(rounds):
@@ -205,7 +207,7 @@ def compare_convolutions(narrower: int, batch_size: int, n_steps: int, rounds: i
 def main() -> int:
     load = os.getloadavg()[0]
     lines = [
-        *compare_dense(),
+        *compare_dense(batch_size=256, rounds=5),
         compare_convolutions(narrower=8, batch_size=50, n_steps=40, rounds=5),
         compare_convolutions(narrower=1, batch_size=16, n_steps=4, rounds=3),
     ]

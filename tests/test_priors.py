@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from anchored import MLP, ConvNet, Prior, TextCNN
+from anchored import MLP, ConvNet, Data, Gaussian, Prior, Schedule, TextCNN, fit_ensemble, gp
 from anchored.priors import draw_anchors
 
 
@@ -86,7 +86,25 @@ def test_a_flat_prior_neither_draws_nor_pulls():
     np.testing.assert_array_equal(draw[1]["weight"], other[1]["weight"])
     moved = (other[0] | {"weight": 7.0 + other[0]["weight"]}, *other[1:])
     assert flat.log_prob(moved) == flat.log_prob(other)
-    assert all(np.all(g == 0) for g in [jax.grad(flat.log_prob)(moved)[0]["weight"]])
+    np.testing.assert_array_equal(jax.grad(flat.log_prob)(moved)[0]["weight"], 0.0)
     rest = prior.with_leaf("0/weight", variance=1.0).log_prob(other)
     weights = stats.norm.logpdf(np.asarray(other[0]["weight"])).sum()
     np.testing.assert_allclose(flat.log_prob(other), rest - weights, rtol=1e-5)
+
+
+def test_a_flat_prior_trains_but_has_no_twin():
+    x = np.linspace(-1, 1, 20)[:, None]
+    network = MLP((5,))
+    flat = Prior.for_network(network, x).with_leaf("0/weight", variance=np.inf)
+    ensemble = fit_ensemble(
+        jax.random.key(0),
+        network,
+        flat,
+        Gaussian(0.1),
+        Data.make(x, x),
+        n_members=2,
+        schedule=Schedule(5, 10),
+    )
+    assert np.all(np.isfinite(ensemble.predict(x).std))
+    with pytest.raises(ValueError, match="`prior` is flat in places"):
+        gp.twin(network, flat)

@@ -43,6 +43,8 @@ def twin(network: Network, prior: Prior) -> Kernel:
         raise unknown_name("activation", network.activation, EXACT)
     if any(np.any(np.asarray(leaf) != 0) for leaf in jax.tree.leaves(prior.mean)):
         raise ValueError("`prior` must have zero means for an infinite-width twin to exist.")
+    if any(np.any(np.isinf(leaf)) for leaf in jax.tree.leaves(prior.scale)):
+        raise ValueError("`prior` is flat in places; an infinite-width twin needs finite scales.")
     layers = [_layer_variances(i, layer) for i, layer in enumerate(prior.scale)]
     (bias_var, weight_var, _), rest = layers[0], layers[1:]
     later = tuple((bias, float(weight[0]) * n_in) for bias, weight, n_in in rest)

@@ -23,8 +23,8 @@ settled on the first seed's accuracy and training confidence, looking at test ro
 CIFAR-10 were picked among four pairs on accuracy and on confidence in noise, mostly on a seed that
 is not in the table: wider priors agreed less with the paper, narrower ones learned too slowly.
 Epochs differ by method, as in the paper, "to bring test accuracies and confidence on the training
-dataset roughly in line". For CIFAR-10 the order on noise hangs on this choice: stopped one
-epoch earlier, unconstrained networks were far surer of noise.
+dataset roughly in line". For CIFAR-10, trials without a record say that the order of the 5x methods
+on noise hangs on these epochs.
 """
 _METHOD = "5x anchored"
 _SIGNS = ("entropy", "mutual information")
