@@ -24,7 +24,7 @@ from anchored.data import Data, HostRows, input_type, rows_at_once
 from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.predictive import Predictive
 from anchored.priors import Prior, member_keys
-from anchored.scaling import best_member_map, n_members_of
+from anchored.scaling import OneByOne, best_member_map, n_members_of
 from anchored.training import Batch, OnCheck, Schedule, TrainInfo, train
 
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
@@ -292,10 +292,11 @@ def _train_members(
     """Train the members whose initial parameters and own parts are given."""
     of_row = None if folds is None else _padded_folds(folds, data)
     extra = Extra(prior.scale, as_pytree(likelihood), penalty, of_row)
-    if schedule.optimiser is not None:  # it may treat leaves differently: keep them apart
+    # An optimiser may treat leaves differently, and large ones take longer to join than to step.
+    if schedule.optimiser is not None or isinstance(member_map, OneByOne):
         loss = MemberLoss(network, None)
         return train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
-    # Adam does not: one vector for each member compiles and runs faster.
+    # Adam does not: one vector for each small member compiles and runs faster.
     raveller = Raveller.like(prior.scale)
     start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
     scale = jnp.asarray(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(prior.scale)]))
