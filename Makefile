@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint bench bench-uci bench-images bench-tables bench-demo reproduce docs pictures clean
+.PHONY: run test test-all lint bench bench-uci bench-splits bench-images bench-tables bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -28,6 +28,9 @@ bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's s
 	$(BIN)/anchored reproduce table-uci --out docs/benchmarks
 	$(BIN)/anchored reproduce table-uci --preset paper-splits --methods anchored-5x50,relu-gp --out docs/benchmarks
 	$(BIN)/python -m benchmarks.paper_protocol
+
+bench-splits: .venv/test  ## all splits of a table in one program, or side by side, minutes
+	$(BIN)/python -m benchmarks.splits
 
 bench-images: .venv/bench  ## networks for images beside PyTorch, minutes
 	$(BIN)/python -m benchmarks.images

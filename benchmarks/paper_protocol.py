@@ -2,7 +2,7 @@
 
 Their published scripts differ from our ``paper`` preset in ways the paper does not print:
 
-- a member starts at its own anchor, a draw of the prior, and not at an initial draw;
+- a member starts at its own anchor, and not at another draw of the prior;
 - the penalty is over the rows of the batch, and not over those of the training part;
 - every member has its own order of the rows, and an epoch ends with a smaller batch;
 - a member whose loss rose by over 2 % in the last tenth of its epochs goes on for another tenth.

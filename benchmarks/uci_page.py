@@ -2,12 +2,15 @@
 
 Beside them it takes the settings found by ``anchored tune`` in docs/benchmarks/settings, and from
 benchmarks/results/speed.json the seconds of one step of a plain PyTorch loop; from
-docs/benchmarks/protocol.json what `benchmarks.paper_protocol` found.
+docs/benchmarks/protocol.json what `benchmarks.paper_protocol` found, and from
+benchmarks/results/splits.json what `benchmarks.splits` did.
 """
 
 import json
 from pathlib import Path
 
+from anchored.datasets import describe
+from anchored.experiments.uci.methods import as_many_steps
 from anchored.experiments.uci.paper import PAPER_SETTINGS
 from anchored.experiments.uci.published import PUBLISHED
 from anchored.pages import benchmark_page, load_records
@@ -16,13 +19,17 @@ from anchored.tuning import Settings
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs/benchmarks/table-uci"
 PROTOCOL = ROOT / "docs/benchmarks/protocol.json"
+SPLITS = ROOT / "benchmarks/results/splits.json"
 PAGE = ROOT / "docs/benchmarks.md"
 _TRAIN_ROWS = {"boston": 455, "concrete": 927, "energy": 691, "wine": 1439, "yacht": 277}
 
 
 def page() -> str:
-    protocol = json.loads(PROTOCOL.read_text())
-    return benchmark_page(load_records(RECORDS), PUBLISHED, torch_seconds(), tuned(), protocol)
+    protocol, splits = json.loads(PROTOCOL.read_text()), json.loads(SPLITS.read_text())
+    records = load_records(RECORDS)
+    return benchmark_page(
+        records, PUBLISHED, torch_seconds(), tuned(), protocol, one_program=splits["lines"]
+    )
 
 
 def torch_seconds() -> dict[str, float]:
@@ -30,7 +37,7 @@ def torch_seconds() -> dict[str, float]:
     lines = json.loads((ROOT / "benchmarks/results/speed.json").read_text())["lines"]
     (step,) = (line["value"] * 1e-6 for line in lines if line["name"] == "  plain PyTorch loop")
     return {
-        name: step * PAPER_SETTINGS[name].schedule.n_steps(rows)
+        name: step * as_many_steps(PAPER_SETTINGS[name].schedule, rows).n_steps(rows)
         for name, rows in _TRAIN_ROWS.items()
     }
 
@@ -45,9 +52,10 @@ def tuned() -> dict[str, dict]:
             "learning_rate": s.learning_rate,
             "noise_var": s.noise_var,
             "first_bias_var": s.first_var,
+            "first_weight_var": s.first_var / describe(path.stem).shape[1],
             "epochs": s.epochs,
             "decay_rate": s.decay_rate,
-            "single_var": s.single_var,
+            "single_std": None if s.single_var is None else s.single_var**0.5,
         }
     return found
 

@@ -241,6 +241,15 @@ def test_times_add_up_and_stand_beside_pytorch():
     assert "\n| yacht |" not in text
 
 
+def test_splits_in_one_program_stand_beside_splits_side_by_side():
+    times = {"side_by_side": 2.0, "one_program": 2.5, "ratio": 1.26}
+    line = {"name": "kin8nm", "batch": 256, "steps": 28, **times}
+    runs = [record("paper", "anchored-5x50", "boston", 2.0)]
+    assert "one program" not in page(*runs)
+    text = section(page(*runs, one_program=[line]), "Seconds")
+    assert row(text, "kin8nm") == ["256", "28", "2.00 s", "2.50 s", "1.26"]
+
+
 def test_hyperparameters_stand_beside_the_paper_s():
     text = section(page(tuned={"boston": {"noise_var": 0.0561, "depth": 2}}), "Hyperparameters")
     assert row(text, "boston")[:3] == ["- [64]", "- [0.05]", "0.0561 [0.06]"]

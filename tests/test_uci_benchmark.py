@@ -11,6 +11,7 @@ from scipy import optimize
 
 from anchored import gp, metrics
 from anchored._errors import EnsembleError
+from anchored.baselines import EnsembleOf
 from anchored.datasets import Split, load_paper_split
 from anchored.experiments.uci import benchmark, methods
 from anchored.experiments.uci.methods import OUTSIDERS, PAPER, Method, Task
@@ -19,6 +20,7 @@ from anchored.experiments.uci.published import PUBLISHED
 from anchored.kernels import Kernel
 from anchored.pages import Results, benchmark_page, load_records
 from anchored.predictive import Predictive
+from anchored.training import Schedule
 from anchored.tuning import Settings
 
 SETTINGS = Settings((8,), "relu", 0.05, 5.0, 32, 0.02, 20, 0.99, single_var=0.3)
@@ -46,7 +48,8 @@ class Counted:
     def __init__(self, monkeypatch, errors=None, **options):
         self.fitted, self.errors = [], errors or {}
         self.lock = threading.Lock()
-        monkeypatch.setitem(PAPER, "counted", Method(self.fit, **options))
+        for preset in ("paper", benchmark.TUNED):
+            monkeypatch.setitem(methods.METHODS[preset], "counted", Method(self.fit, **options))
 
     def fit(self, task, settings):
         if task.split in self.errors:
@@ -408,10 +411,19 @@ def test_two_layers_are_trained_longer_at_a_quarter_of_the_rate(monkeypatch):
     (one, _, one_settings), (two, _, two_settings) = seen
     assert one_settings == SETTINGS
     assert two_settings.hidden == (8, 8)
-    assert one.schedule == SETTINGS.schedule
-    assert (two.schedule.learning_rate, two.schedule.epochs) == (0.005, 30)
+    assert one.schedule == dataclasses.replace(SETTINGS.schedule, epochs=40)  # 60 rows, 2 batches
+    assert (two.schedule.learning_rate, two.schedule.epochs) == (0.005, 60)
     assert (two.schedule.batch_size, two.schedule.decay_rate) == (32, 0.99)
     assert (two.method, two.n_members) == ("anchored", 5)
+    assert (one.prior_start, two.prior_start) == (True, True)
+
+
+def test_tuned_settings_are_trained_as_they_were_tuned(monkeypatch):
+    seen = []
+    monkeypatch.setattr(methods, "_infer", lambda *asked: seen.append(asked))
+    methods.METHODS[benchmark.TUNED]["anchored-10x50"].fit(task(), SETTINGS)
+    ((ten, _, _),) = seen
+    assert ten == EnsembleOf("anchored", 10, SETTINGS.schedule, prior_start=False)
 
 
 def test_a_single_network_has_a_constant_variance():
@@ -429,3 +441,11 @@ def test_splits_and_seeds_have_keys_of_their_own():
     np.testing.assert_array_equal(fit(made, SETTINGS).mean, first)
     for change in ({"split": 1}, {"seed": 1}):
         assert not np.allclose(fit(made._replace(**change), SETTINGS).mean, first)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "batch_size", "n_steps"), [(691, 64, 22_000), (640, 64, 20_000), (50, 64, 2_000)]
+)
+def test_as_many_steps_as_with_a_smaller_last_batch(n_rows, batch_size, n_steps):
+    schedule = methods.as_many_steps(Schedule(epochs=2_000, batch_size=batch_size), n_rows)
+    assert schedule.n_steps(n_rows) == n_steps

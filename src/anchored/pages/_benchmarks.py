@@ -111,12 +111,14 @@ def benchmark_page(
     torch_seconds: Mapping[str, float] | None = None,
     tuned: Mapping[str, Mapping[str, Any]] | None = None,
     protocol: Protocols | None = None,
+    one_program: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Markdown of all records of the presets ``paper`` and ``defaults``, and of tuned ones.
 
     ``torch_seconds`` is what a plain PyTorch loop would take for one split of ``anchored-5x50``,
     ``tuned`` our own hyperparameters, both by data set; ``protocol`` the record of
-    ``benchmarks.paper_protocol``. Sections without records are left out.
+    ``benchmarks.paper_protocol``; ``one_program`` the lines of that of ``benchmarks.splits``.
+    Sections without records are left out.
     """
     results = Results(record for record in records if record["preset"] != "smoke")
     sections = [
@@ -127,7 +129,7 @@ def benchmark_page(
         _inference(results, references),
         _other_scores(results),
         _failures(results),
-        _seconds(results, torch_seconds or {}),
+        _seconds(results, torch_seconds or {}, one_program),
         _hyperparameters(references, tuned or {}),
     ]
     sources = ["## Sources of the published numbers", ""]
@@ -353,7 +355,11 @@ def _failures(results: Results) -> list[str]:
     return head + lines if lines else []
 
 
-def _seconds(results: Results, torch_seconds: Mapping[str, float]) -> list[str]:
+def _seconds(
+    results: Results,
+    torch_seconds: Mapping[str, float],
+    one_program: Sequence[Mapping[str, Any]],
+) -> list[str]:
     rows, cores = [], set()
     for preset, method in _runs(results, "defaults", "paper", "tuned"):
         found = {d: record for d in SPLITS if (record := results.get(preset, method, d))}
@@ -396,7 +402,32 @@ def _seconds(results: Results, torch_seconds: Mapping[str, float]) -> list[str]:
             "",
             *table([*header, "PyTorch loop"], beside),
         ]
-    return lines
+    return [*lines, *_one_program(one_program)]
+
+
+def _one_program(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not lines:
+        return []
+    header = ["20 splits x 5 networks", "batch", "steps", "side by side", "in one program", "ratio"]
+    rows = [
+        [
+            line["name"],
+            str(line["batch"]),
+            str(line["steps"]),
+            f"{line['side_by_side']:.2f} s",
+            f"{line['one_program']:.2f} s",
+            f"{line['ratio']:.2f}",
+        ]
+        for line in lines
+    ]
+    return [
+        "",
+        "Splits have a program each and run side by side. All splits could also be members of one",
+        "program that gathers the rows of each; seconds for the same steps, timed in turns",
+        "(`make bench-splits`), and the median ratio of the second to the first:",
+        "",
+        *table(header, rows),
+    ]
 
 
 def _hyperparameters(references: References, tuned: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -417,7 +448,8 @@ def _hyperparameters(references: References, tuned: Mapping[str, Mapping[str, An
     return [
         "## Hyperparameters",
         "",
-        "Ours, found by `anchored tune` [the paper's]; variances are those of standardised data.",
+        "Ours, found by `anchored tune` on the training part of split 0, the best of one search",
+        "[the paper's]; variances are those of standardised data.",
         "",
         *table(["", *(name.replace("_", " ") for name in names)], rows),
     ]

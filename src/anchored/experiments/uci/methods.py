@@ -41,6 +41,10 @@ class Task(NamedTuple):
         return jax.random.fold_in(jax.random.key(self.seed), self.split)
 
 
+Fit = Callable[[Task, Settings], Predictive]
+Training = Callable[[str, int, Settings, int], EnsembleOf]  # method, members, settings, rows
+
+
 @dataclasses.dataclass(frozen=True)
 class Method:
     """How a method fits one task, given the paper's (or tuned) settings.
@@ -48,7 +52,7 @@ class Method:
     ``side_by_side`` methods leave cores idle, so several splits are fitted at a time.
     """
 
-    fit: Callable[[Task, Settings], Predictive]
+    fit: Fit
     side_by_side: bool = True
 
 
@@ -64,35 +68,59 @@ def _infer(method: Inference, task: Task, settings: Settings) -> Predictive:
     return method(task.key, problem).rescaled(target.scale, target.mean).output(0)
 
 
-def _ensemble(method: str, n_members: int) -> Callable[[Task, Settings], Predictive]:
+def _as_published(method: str, n_members: int, settings: Settings, n_rows: int) -> EnsembleOf:
+    """Started at draws of the prior, as in the authors' scripts, though not at the anchors."""
+    return EnsembleOf(method, n_members, as_many_steps(settings.schedule, n_rows))
+
+
+def _as_tuned(method: str, n_members: int, settings: Settings, n_rows: int) -> EnsembleOf:
+    """Trained as `anchored tune` does."""
+    del n_rows
+    return EnsembleOf(method, n_members, settings.schedule, prior_start=False)
+
+
+def as_many_steps(schedule: Schedule, n_rows: int) -> Schedule:
+    """The paper's epochs end with a smaller batch, ours do not: more of them make up for it."""
+    n_full, n_all = n_rows // schedule.batch_size, -(-n_rows // schedule.batch_size)
+    return dataclasses.replace(schedule, epochs=round(schedule.epochs * n_all / max(1, n_full)))
+
+
+def _ensemble(training: Training, method: str, n_members: int) -> Fit:
     def fit(task: Task, settings: Settings) -> Predictive:
-        ensemble = EnsembleOf(method, n_members, settings.schedule, prior_start=False)
-        return _infer(ensemble, task, settings)
+        return _infer(training(method, n_members, settings, len(task.x)), task, settings)
 
     return fit
 
 
-def _two_layers(task: Task, settings: Settings) -> Predictive:
+def _two_layers(training: Training) -> Fit:
     """The paper's rule: a quarter of the rate, half as many epochs again."""
-    settings = dataclasses.replace(
-        settings,
-        hidden=settings.hidden * 2,
-        learning_rate=settings.learning_rate / 4,
-        epochs=round(1.5 * settings.epochs),
-    )
-    return _ensemble("anchored", 5)(task, settings)
+
+    def fit(task: Task, settings: Settings) -> Predictive:
+        settings = dataclasses.replace(
+            settings,
+            hidden=settings.hidden * 2,
+            learning_rate=settings.learning_rate / 4,
+            epochs=round(1.5 * settings.epochs),
+        )
+        return _ensemble(training, "anchored", 5)(task, settings)
+
+    return fit
 
 
-def _single(task: Task, settings: Settings) -> Predictive:
+def _single(training: Training) -> Fit:
     """One regularised network and a constant variance."""
-    if settings.single_var is None:
-        raise ValueError("`settings` lack `single_var`, which a single network needs.")
-    dist = _ensemble("regularised", 1)(task, settings)
-    constant = np.full_like(dist.mean, settings.single_var * np.var(task.y))
-    return dataclasses.replace(dist, aleatoric_var=constant)
+
+    def fit(task: Task, settings: Settings) -> Predictive:
+        if settings.single_var is None:
+            raise ValueError("`settings` lack `single_var`, which a single network needs.")
+        dist = _ensemble(training, "regularised", 1)(task, settings)
+        constant = np.full_like(dist.mean, settings.single_var * np.var(task.y))
+        return dataclasses.replace(dist, aleatoric_var=constant)
+
+    return fit
 
 
-def _exact(activation: str) -> Callable[[Task, Settings], Predictive]:
+def _exact(activation: str) -> Fit:
     def fit(task: Task, settings: Settings) -> Predictive:
         n_rows = GP_ROWS.get(task.dataset, len(task.x))
         task = task._replace(x=task.x[:n_rows], y=task.y[:n_rows])
@@ -132,7 +160,7 @@ def _defaults(task: Task, settings: Settings) -> Predictive:
     return model.fit(task.x, task.y).predict_dist(task.x_test)
 
 
-def _outsider(function) -> Callable[[Task, Settings], Predictive]:
+def _outsider(function) -> Fit:
     def fit(task: Task, settings: Settings) -> Predictive:
         del settings
         return function(task.x, task.y, task.x_test, 1000 * task.seed + task.split)
@@ -145,23 +173,30 @@ OUTSIDERS = {
     "ngboost": Method(_outsider(outsiders.ngboost)),
     "catboost": Method(_outsider(outsiders.catboost), side_by_side=False),
 }
-PAPER = {
-    "anchored-5x50": Method(_ensemble("anchored", 5)),
-    "anchored-10x50": Method(_ensemble("anchored", 10)),
-    "anchored-5x50-50": Method(_two_layers),
-    "single-50": Method(_single),
-    "relu-gp": Method(_exact("relu"), side_by_side=False),
-    "erf-gp": Method(_exact("erf"), side_by_side=False),
-    "deep-ensemble": Method(_deep),
-    "mc-dropout": Method(_dropout),
-    "unconstrained": Method(_ensemble("unconstrained", 5)),
-    "regularised": Method(_ensemble("regularised", 5)),
-    **OUTSIDERS,
-}
+
+
+def _methods(training: Training) -> dict[str, Method]:
+    """Every method of the paper, and the outsiders."""
+    return {
+        "anchored-5x50": Method(_ensemble(training, "anchored", 5)),
+        "anchored-10x50": Method(_ensemble(training, "anchored", 10)),
+        "anchored-5x50-50": Method(_two_layers(training)),
+        "single-50": Method(_single(training)),
+        "relu-gp": Method(_exact("relu"), side_by_side=False),
+        "erf-gp": Method(_exact("erf"), side_by_side=False),
+        "deep-ensemble": Method(_deep),
+        "mc-dropout": Method(_dropout),
+        "unconstrained": Method(_ensemble(training, "unconstrained", 5)),
+        "regularised": Method(_ensemble(training, "regularised", 5)),
+        **OUTSIDERS,
+    }
+
+
+PAPER = _methods(_as_published)
 METHODS: dict[str, dict[str, Method]] = {
     "smoke": PAPER,
     "paper": PAPER,
     "paper-splits": PAPER,
-    "tuned": PAPER,
+    "tuned": _methods(_as_tuned),
     "defaults": {DEFAULTS: Method(_defaults, side_by_side=False), **OUTSIDERS},
 }

@@ -140,7 +140,7 @@ class Hyperparameters(NamedTuple):
     first_weight_var: float  # the former over the number of features
     epochs: int
     decay_rate: float
-    single_var: float  # total variance of the single network
+    single_std: float  # total deviation of the single network; the paper's column says variance
 
 
 HYPERPARAMETERS = MappingProxyType(
