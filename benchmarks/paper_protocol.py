@@ -34,7 +34,7 @@ from anchored.tuning import Settings
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs/benchmarks/protocol.json"
-N_SPLITS = {"energy": 20, "yacht": 10, "kin8nm": 2, "naval": 3}
+N_SPLITS = {"energy": 20, "yacht": 10, "kin8nm": 2, "naval": 20}
 N_MEMBERS = 5
 _EPOCHS = 20  # most in one call
 _MOST_ROUNDS = 40
