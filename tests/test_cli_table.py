@@ -1,6 +1,7 @@
 """``anchored reproduce table-uci``: the benchmark from the command line."""
 
 import dataclasses
+import itertools
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 from anchored._errors import EnsembleError
 from anchored.cli import app
-from anchored.experiments.uci.methods import PAPER, Method
+from anchored.experiments.uci.methods import METHODS, PAPER, Method
 from anchored.experiments.uci.paper import PAPER_SETTINGS
 from anchored.pages import load_records
 from anchored.predictive import Predictive
@@ -42,8 +43,8 @@ def seen(monkeypatch):
         moments = np.tile([[0.0], [1.0]], len(task.x_test))
         return Predictive.from_members(moments, np.ones_like(moments))
 
-    for name in ("anchored-5x50", "relu-gp", "single-50"):
-        monkeypatch.setitem(PAPER, name, Method(fit))
+    for preset, name in itertools.product(METHODS, ("anchored-5x50", "relu-gp", "single-50")):
+        monkeypatch.setitem(METHODS[preset], name, Method(fit))
     return found
 
 

@@ -178,9 +178,14 @@ def test_a_point_narrows_the_band_there_and_only_there(visit):
     assert point == pytest.approx([0.5, 0.6], abs=0.02)  # a pixel or two
     visit.train(1_000)
     visit.picture("regression_one_point")
-    assert visit.deviation(0.5) < before[0.5] / 5
-    assert visit.deviation(-1.8) > before[-1.8] / 3
-    assert visit.deviation(-1.8) > 3 * visit.deviation(0.5)
+    looks = []  # the rate is constant, so networks keep moving a little
+    for _ in range(5):
+        visit.train(200)
+        looks.append((visit.deviation(0.5), visit.deviation(-1.8)))
+    there, elsewhere = np.median(looks, axis=0)
+    assert there < before[0.5] / 5
+    assert elsewhere > before[-1.8] / 3
+    assert elsewhere > 3 * there
     frame = visit.frame()
     assert np.interp(0.5, frame["x"], frame["mean"]) == pytest.approx(0.6, abs=0.15)
     assert float(visit.part("regression-number-kl-to-exact").inner_text()) == pytest.approx(
