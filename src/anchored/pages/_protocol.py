@@ -23,7 +23,8 @@ as with that batch; the last line starts members where the library does if nothi
 NLL, RMSE, and how much a 90 % interval covers. The variance of five members is itself uncertain, so
 where it is nearly all of the predictive's, as on energy, NLL has heavy tails and differs by seed.
 That the preset starts members at draws of the prior and makes up for the smaller batch was settled
-by these lines, nothing else in the other tables was. Made by `python -m benchmarks.paper_protocol`.
+by these lines and with scores on the standard splits in view; nothing else in the other tables was.
+Made by `python -m benchmarks.paper_protocol`.
 """
 
 
