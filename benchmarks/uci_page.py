@@ -2,7 +2,7 @@
 
 Beside them it takes the settings found by ``anchored tune`` in docs/benchmarks/settings, and from
 benchmarks/results/speed.json the seconds of one step of a plain PyTorch loop; from
-docs/benchmarks/protocol.json what `benchmarks.paper_protocol` found, and from
+docs/benchmarks what `benchmarks.paper_protocol` and `benchmarks.paper_starts` found, and from
 benchmarks/results/splits.json what `benchmarks.splits` did.
 """
 
@@ -19,6 +19,7 @@ from anchored.tuning import Settings
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs/benchmarks/table-uci"
 PROTOCOL = ROOT / "docs/benchmarks/protocol.json"
+STARTS = ROOT / "docs/benchmarks/starts.json"
 SPLITS = ROOT / "benchmarks/results/splits.json"
 PAGE = ROOT / "docs/benchmarks.md"
 _TRAIN_ROWS = {"boston": 455, "concrete": 927, "energy": 691, "wine": 1439, "yacht": 277}
@@ -26,9 +27,14 @@ _TRAIN_ROWS = {"boston": 455, "concrete": 927, "energy": 691, "wine": 1439, "yac
 
 def page() -> str:
     protocol, splits = json.loads(PROTOCOL.read_text()), json.loads(SPLITS.read_text())
-    records = load_records(RECORDS)
     return benchmark_page(
-        records, PUBLISHED, torch_seconds(), tuned(), protocol, one_program=splits["lines"]
+        load_records(RECORDS),
+        PUBLISHED,
+        torch_seconds(),
+        tuned(),
+        protocol,
+        one_program=splits["lines"],
+        starts=json.loads(STARTS.read_text()),
     )
 
 

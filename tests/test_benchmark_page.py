@@ -153,6 +153,29 @@ def test_the_paper_s_own_splits_stand_in_a_table_of_their_own():
     assert "paper-splits" not in section(text, "Seconds")
 
 
+def test_the_members_of_table_1_are_scored_by_both_predictives():
+    runs = [
+        record("paper", "anchored-5x50", "energy", 1.5, student=0.4),
+        record("paper", "anchored-5x50", "naval", -7.3, student=-7.1),
+    ]
+    text = section(page(*runs), TABLE_1)
+    assert "- anchored 5x 50: not worse than the paper's by more than one standard error on" in text
+    assert "1 of 2 data sets; worse on energy (+0.54)." in text
+    assert "Student-t predictive: not worse than the paper's by more than one" in text
+    assert "1 of 2 data sets; worse on naval (+0.07)." in text
+
+
+def test_the_lower_start_is_bold():
+    starts = {
+        "boston": {"prior": [2.5, 2.6], "network": [2.5, 2.5]},
+        "protein": {"prior": [2.8], "network": [2.9]},
+    }
+    text = section(page(starts=starts), "Where members start")
+    assert row(text, "boston") == ["2.550", "**2.500**", "2"]
+    assert row(text, "protein") == ["**2.800**", "2.900", "1"]
+    assert section(page(), "Where members start") == ""
+
+
 def test_trainings_stand_line_by_line_with_a_verdict():
     def scores(*nll):
         return [{"nll": v, "rmse": 0.35, "coverage_90": 0.7} for v in nll]

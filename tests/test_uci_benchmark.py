@@ -405,7 +405,7 @@ def test_the_exact_processes_see_so_many_rows_and_no_more(monkeypatch):
 
 def test_two_layers_are_trained_longer_at_a_quarter_of_the_rate(monkeypatch):
     seen = []
-    monkeypatch.setattr(methods, "_infer", lambda *asked: seen.append(asked))
+    monkeypatch.setattr(methods, "infer", lambda *asked: seen.append(asked))
     for name in ("anchored-5x50", "anchored-5x50-50"):
         PAPER[name].fit(task(), SETTINGS)
     (one, _, one_settings), (two, _, two_settings) = seen
@@ -418,9 +418,17 @@ def test_two_layers_are_trained_longer_at_a_quarter_of_the_rate(monkeypatch):
     assert (one.prior_start, two.prior_start) == (True, True)
 
 
+def test_members_start_where_validation_said(monkeypatch):
+    seen = []
+    monkeypatch.setattr(methods, "infer", lambda method, *_: seen.append(method.prior_start))
+    for dataset in ("boston", "naval"):
+        PAPER["anchored-5x50"].fit(task(dataset=dataset), SETTINGS)
+    assert seen == [True, False]
+
+
 def test_tuned_settings_are_trained_as_they_were_tuned(monkeypatch):
     seen = []
-    monkeypatch.setattr(methods, "_infer", lambda *asked: seen.append(asked))
+    monkeypatch.setattr(methods, "infer", lambda *asked: seen.append(asked))
     methods.METHODS[benchmark.TUNED]["anchored-10x50"].fit(task(), SETTINGS)
     ((ten, _, _),) = seen
     assert ten == EnsembleOf("anchored", 10, SETTINGS.schedule, prior_start=False)

@@ -19,7 +19,7 @@ from anchored.pages._cells import (
     verdict,
 )
 from anchored.pages._markdown import duration, table
-from anchored.pages._protocol import Protocols, protocol_section
+from anchored.pages._protocol import Protocols, protocol_section, starts_section
 from anchored.pages._records import OWN_SPLITS, SPLITS, Record, Results, Score
 
 Table = Mapping[str, Mapping[str, tuple[float, float | None]]]  # method, data set: mean, error
@@ -116,18 +116,21 @@ def benchmark_page(
     tuned: Mapping[str, Mapping[str, Any]] | None = None,
     protocol: Protocols | None = None,
     one_program: Sequence[Mapping[str, Any]] = (),
+    starts: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
 ) -> str:
     """Markdown of all records of the presets ``paper`` and ``defaults``, and of tuned ones.
 
     ``torch_seconds`` is what a plain PyTorch loop would take for one split of ``anchored-5x50``,
     ``tuned`` our own hyperparameters, both by data set; ``protocol`` the record of
-    ``benchmarks.paper_protocol``; ``one_program`` the lines of that of ``benchmarks.splits``.
+    ``benchmarks.paper_protocol``; ``one_program`` the lines of that of ``benchmarks.splits``;
+    ``starts`` the record of ``benchmarks.paper_starts``.
     Sections without records are left out.
     """
     results = Results(record for record in records if record["preset"] != "smoke")
     sections = [
         _headline(results, references),
         _table_1(results, references),
+        starts_section(starts or {}),
         protocol_section(protocol or {}, references.nll, references.rmse),
         _variants(results, references),
         _inference(results, references),
@@ -258,6 +261,9 @@ def _beside_the_paper(results: Results, references: References, preset: str) -> 
     for m in pairs:
         header += [_title(m), "the paper's", "difference", "in standard errors"]
     verdicts = [verdict(_title(m), found) for m, found in pairs.items()]
+    heavy = _pairs(results, references.nll, methods[0], "nll_student_t", preset)
+    if heavy:
+        verdicts.append(verdict(f"{_title(methods[0])}, scored by the Student-t predictive", heavy))
     return [*verdicts, "", *table(header, rows)] if rows else []
 
 

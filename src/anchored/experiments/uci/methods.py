@@ -17,6 +17,7 @@ from anchored.baselines import EnsembleOf, Inference, InfiniteWidthGP, MCDropout
 from anchored.data import Data, Standardiser
 from anchored.estimators import AnchoredRegressor
 from anchored.experiments.uci import outsiders
+from anchored.experiments.uci.paper import STARTED_AS_NETWORKS
 from anchored.likelihoods import Gaussian
 from anchored.predictive import Predictive
 from anchored.priors import Prior
@@ -42,7 +43,7 @@ class Task(NamedTuple):
 
 
 Fit = Callable[[Task, Settings], Predictive]
-Training = Callable[[str, int, Settings, int], EnsembleOf]  # method, members, settings, rows
+Training = Callable[[str, int, Settings, Task], EnsembleOf]  # method, members, settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Method:
     side_by_side: bool = True
 
 
-def _infer(method: Inference, task: Task, settings: Settings) -> Predictive:
+def infer(method: Inference, task: Task, settings: Settings) -> Predictive:
     """Pose the task in standardised units, ask ``method``, and answer in the target's."""
     ones = np.ones(len(task.x))
     inputs, target = Standardiser.fit(task.x, ones), Standardiser.fit(task.y[:, None], ones)
@@ -68,14 +69,16 @@ def _infer(method: Inference, task: Task, settings: Settings) -> Predictive:
     return method(task.key, problem).rescaled(target.scale, target.mean).output(0)
 
 
-def _as_published(method: str, n_members: int, settings: Settings, n_rows: int) -> EnsembleOf:
-    """Started at draws of the prior, as in the authors' scripts, though not at the anchors."""
-    return EnsembleOf(method, n_members, as_many_steps(settings.schedule, n_rows))
+def _as_published(method: str, n_members: int, settings: Settings, task: Task) -> EnsembleOf:
+    """With the steps of the authors' scripts, started where validation said."""
+    schedule = as_many_steps(settings.schedule, len(task.x))
+    prior_start = task.dataset not in STARTED_AS_NETWORKS
+    return EnsembleOf(method, n_members, schedule, prior_start)
 
 
-def _as_tuned(method: str, n_members: int, settings: Settings, n_rows: int) -> EnsembleOf:
+def _as_tuned(method: str, n_members: int, settings: Settings, task: Task) -> EnsembleOf:
     """Trained as `anchored tune` does."""
-    del n_rows
+    del task
     return EnsembleOf(method, n_members, settings.schedule, prior_start=False)
 
 
@@ -87,7 +90,7 @@ def as_many_steps(schedule: Schedule, n_rows: int) -> Schedule:
 
 def _ensemble(training: Training, method: str, n_members: int) -> Fit:
     def fit(task: Task, settings: Settings) -> Predictive:
-        return _infer(training(method, n_members, settings, len(task.x)), task, settings)
+        return infer(training(method, n_members, settings, task), task, settings)
 
     return fit
 
@@ -126,7 +129,7 @@ def _exact(activation: str) -> Fit:
         task = task._replace(x=task.x[:n_rows], y=task.y[:n_rows])
         if activation != settings.activation:  # its prior is tuned apart, by evidence
             settings = _with_own_prior(task, settings, activation)
-        return _infer(InfiniteWidthGP(), task, settings)
+        return infer(InfiniteWidthGP(), task, settings)
 
     return fit
 
@@ -144,13 +147,13 @@ def _with_own_prior(task: Task, settings: Settings, activation: str) -> Settings
 def _deep(task: Task, settings: Settings) -> Predictive:
     """Lakshminarayanan et al. 2017: 40 epochs in batches of 100; no adversarial examples."""
     schedule = Schedule(epochs=40, batch_size=100, learning_rate=0.01)
-    return _infer(EnsembleOf("deep", 5, schedule, prior_start=False), task, settings)
+    return infer(EnsembleOf("deep", 5, schedule, prior_start=False), task, settings)
 
 
 def _dropout(task: Task, settings: Settings) -> Predictive:
     """Gal and Ghahramani 2016, a twentieth of the nodes dropped, with the paper's noise."""
     dropout = MCDropout(0.05, settings.schedule, n_gradient_samples=1)
-    return _infer(dropout, task, settings)
+    return infer(dropout, task, settings)
 
 
 def _defaults(task: Task, settings: Settings) -> Predictive:
