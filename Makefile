@@ -28,6 +28,7 @@ bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's s
 	$(BIN)/anchored reproduce table-uci --out docs/benchmarks
 	$(BIN)/anchored reproduce table-uci --preset paper-splits --methods anchored-5x50,relu-gp --out docs/benchmarks
 	$(BIN)/python -m benchmarks.paper_protocol
+	$(BIN)/python -m benchmarks.paper_starts
 
 bench-splits: .venv/test  ## all splits of a table in one program, or side by side, minutes
 	$(BIN)/python -m benchmarks.splits

@@ -124,6 +124,34 @@ def test_maps_agree(line_data):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
 
+def test_maps_agree_on_a_prior_that_differs_within_a_layer(line_data):
+    network = MLP((8,))
+    prior = Prior.for_network(network, line_data.x[:1])
+    narrow = jax.tree.map(lambda s: s.at[..., :4].multiply(0.05), prior.scale)
+    params = [
+        leaves(
+            fit_ensemble(
+                jax.random.key(0),
+                network,
+                dataclasses.replace(prior, scale=scale),
+                Gaussian(0.05),
+                line_data,
+                n_members=2,
+                schedule=Schedule(50, 16, 0.01),
+                member_map=member_map,
+            )
+        )
+        for scale, member_map in (
+            (narrow, Vmapped()),
+            (narrow, OneByOne(looped=True)),
+            (prior.scale, OneByOne(looped=True)),
+        )
+    ]
+    for one, other, wide in zip(*params, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+        assert np.abs(one - wide).max() > 0.05
+
+
 def test_best_map_knows_convolutions():
     from anchored import ConvNet
 

@@ -295,6 +295,7 @@ def _train_members(
     # An optimiser may treat leaves differently, and large ones take longer to join than to step.
     if schedule.optimiser is not None or isinstance(member_map, OneByOne):
         loss = MemberLoss(network, None)
+        extra = extra._replace(scale=jax.tree.map(_one_for_all, prior.scale))
         return train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
     # Adam does not: one vector for each small member compiles and runs faster.
     raveller = Raveller.like(prior.scale)
@@ -304,6 +305,12 @@ def _train_members(
     loss = MemberLoss(network, raveller)
     params, info = train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
     return raveller.unravel_members(params), info
+
+
+def _one_for_all(scale: Array) -> Array:
+    """A single number in place of equal ones, which every step would read."""
+    found = np.unique(scale)
+    return jnp.asarray(found[0]) if len(found) == 1 else scale
 
 
 def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
