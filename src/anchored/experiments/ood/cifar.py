@@ -83,7 +83,7 @@ EXPERIMENT = Experiment(
     claim="Anchored ensembles make the fewest confident predictions on most kinds of unfamiliar "
     "images; of noise, a single regularised network is nearly always sure.",
     presets=PRESETS,
-    seconds={"smoke": 60, "cpu": 3100},
+    seconds={"smoke": 40, "cpu": 3100},
     plan=partial(plan, make_task),
     combine=combine,
     findings=partial(_findings.findings, "cifar", GROUPS),
