@@ -21,13 +21,13 @@ The paper does not print its prior variances for these networks, nor IMDb's epoc
 are a multiple of one over the fan-in for all of a network; that of Fashion-MNIST was settled on the
 first seed's accuracy and training confidence, looking at test rows. IMDb's embeddings have prior
 variance 10 with scores of random 3 in view: under 0.1 regularised networks pull words seen rarely
-to zero and are never sure of random 3, as the paper's single network is; 1, 3 and 30 differed
-little from 10 on a seed or two. Its epochs are, of 2 and 3, those that bring the first seed's
-training confidence nearest the paper's. On random 3 all ensembles are close to zero, and trials
-without a record say that their order hangs on these epochs. The variances of CIFAR-10 were picked
-among four pairs on accuracy and on confidence in noise, mostly on the third seed: wider priors
-agreed less with the paper, narrower ones learned too slowly. Epochs differ by method, as in the
-paper, "to bring test accuracies and confidence on the training dataset roughly in line". On the
+to zero and are never sure of random 3, where the paper's single network is of a third; 1, 3 and 30
+differed little from 10 on a seed or two. Its epochs are, of 2 and 3, those that bring the first
+seed's training confidence nearest the paper's. On random 3 all ensembles are close to zero, and
+trials without a record say that their order hangs on these epochs. The variances of CIFAR-10 were
+picked among four pairs on accuracy and on confidence in noise, mostly on the third seed: wider
+priors agreed less with the paper, narrower ones learned too slowly. Epochs differ by method, as in
+the paper, "to bring test accuracies and confidence on the training dataset roughly in line". On the
 noise of CIFAR-10 seeds differ widely, and trials without a record say that the order of the 5x
 methods hangs on these epochs.
 """
