@@ -21,12 +21,12 @@ import torch
 import anchored
 from anchored import MLP, ConvNet, Data, Prior, Schedule, fit_ensemble
 from anchored._files import write_whole
-from anchored._tree import as_pytree
-from anchored.ensembles import Extra, MemberLoss, Own
-from anchored.likelihoods import Categorical
-from anchored.priors import draw_anchors
-from anchored.scaling import best_member_map
-from anchored.training import Batch, Live, LiveStep, live_start
+from anchored.core.ensembles import Extra, MemberLoss, Own
+from anchored.core.likelihoods import Categorical
+from anchored.core.members import best_member_map
+from anchored.core.priors import draw_anchors
+from anchored.core.training import Batch, Live, LiveStep, live_start
+from anchored.core.tree import as_pytree
 
 RECORD = Path(__file__).parent / "results" / "images.json"
 N_MEMBERS, N_CLASSES = 5, 8
@@ -37,9 +37,9 @@ FULL = """
 import json, time
 import jax, numpy as np
 from anchored import ConvNet, Data, fit_ensemble
-from anchored.likelihoods import Categorical
-from anchored.experiments.ood import cifar
-from anchored.experiments.ood._table import prior_of, schedule_of
+from anchored.core.likelihoods import Categorical
+from anchored.paper.tables.ood import cifar
+from anchored.paper.tables.ood._table import prior_of, schedule_of
 s, rng = cifar.PAPER.replace(epochs={"anchored": 2}), np.random.default_rng(0)
 data = Data.make(rng.normal(size=(600, 32, 32, 3)), rng.integers(0, 8, 600))
 network, started = ConvNet.vgg13(8), time.perf_counter()

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from anchored import experiments
+from anchored import paper
 from anchored._files import write_whole
-from anchored.pages import unfamiliar_page
+from anchored.paper.pages import unfamiliar_page
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "out_of_distribution.md"
@@ -17,7 +17,7 @@ def records() -> list[dict]:
     """Those that are there, in the order of the page."""
     folders = {name: DOCS / "unfamiliar" / preset for name, preset in RECORDS.items()}
     return [
-        experiments.load(folder, name)
+        paper.load(folder, name)
         for name, folder in folders.items()
         if (folder / f"{name}.json").is_file()
     ]

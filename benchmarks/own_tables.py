@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from anchored._files import write_whole
-from anchored.pages import own_tables_page
+from anchored.paper.pages import own_tables_page
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RECORD, PAGE = DOCS / "benchmarks" / "own-tables.json", DOCS / "own_tables.md"

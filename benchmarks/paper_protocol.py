@@ -28,8 +28,8 @@ import numpy as np
 from anchored import metrics
 from anchored._files import write_whole
 from anchored.datasets import load_paper_split
-from anchored.experiments.uci.paper import PAPER_SETTINGS
-from anchored.predictive import Predictive
+from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.prediction.predictive import Predictive
 from anchored.tuning import Settings
 
 ROOT = Path(__file__).parents[1]

@@ -17,8 +17,8 @@ from anchored import metrics
 from anchored._files import write_whole
 from anchored.baselines import EnsembleOf
 from anchored.datasets import load_uci_split
-from anchored.experiments.uci.methods import Task, as_many_steps, infer
-from anchored.experiments.uci.paper import PAPER_SETTINGS
+from anchored.paper.tables.uci.methods import Task, as_many_steps, infer
+from anchored.paper.tables.uci.paper import PAPER_SETTINGS
 
 RECORD = Path(__file__).parents[1] / "docs/benchmarks/starts.json"
 STARTS = {"prior": True, "network": False}  # at a draw of the prior, or as networks start

@@ -23,10 +23,10 @@ from rich.table import Table
 
 import anchored
 from anchored import MLP, AnchoredRegressor, Data, Gaussian, Prior, Schedule, fit_ensemble
-from anchored.encoding import Encoder
-from anchored.scaling import Vmapped
-from anchored.tables import CSVWriter
-from anchored.tables import Table as AnyTable
+from anchored.core.members import Vmapped
+from anchored.tables.encoder import Encoder
+from anchored.tables.reading import CSVWriter
+from anchored.tables.reading import Table as AnyTable
 
 RESULTS = Path(__file__).parent / "results"
 BOSTON = {"n_members": 5, "n_hidden": 50, "n_features": 13, "n_rows": 455, "batch_size": 64}
@@ -212,7 +212,7 @@ def prediction() -> list[Line]:
 START = """
 import time
 started = time.perf_counter()
-from anchored import runtime
+from anchored.model import runtime
 runtime.load({model!r}).predict([[0.0] * 10])
 print(time.perf_counter() - started)
 """

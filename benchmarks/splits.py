@@ -21,12 +21,12 @@ import numpy as np
 import anchored
 from anchored import MLP, Data, Gaussian, Prior, fit_ensemble
 from anchored._files import write_whole
-from anchored._tree import Raveller, as_pytree
-from anchored.ensembles import Extra, MemberLoss, Own
-from anchored.experiments.uci.paper import PAPER_SETTINGS
-from anchored.priors import draw_anchors
-from anchored.scaling import best_member_map, n_cores
-from anchored.training import Batch, train
+from anchored.core.ensembles import Extra, MemberLoss, Own
+from anchored.core.members import best_member_map, n_cores
+from anchored.core.priors import draw_anchors
+from anchored.core.training import Batch, train
+from anchored.core.tree import Raveller, as_pytree
+from anchored.paper.tables.uci.paper import PAPER_SETTINGS
 
 RECORD = Path(__file__).parent / "results" / "splits.json"
 N_SPLITS, N_MEMBERS = 20, 5

@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 
 from anchored.datasets import describe
-from anchored.experiments.uci.methods import as_many_steps
-from anchored.experiments.uci.paper import PAPER_SETTINGS
-from anchored.experiments.uci.published import PUBLISHED
-from anchored.pages import benchmark_page, load_records
+from anchored.paper.pages import benchmark_page, load_records
+from anchored.paper.tables.uci.methods import as_many_steps
+from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.paper.tables.uci.published import PUBLISHED
 from anchored.tuning import Settings
 
 ROOT = Path(__file__).parents[1]

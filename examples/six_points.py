@@ -9,8 +9,10 @@ import jax
 import matplotlib
 import numpy as np
 
-from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble, gp, plotting
+from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
 from anchored.datasets import six_points
+from anchored.exact import gp
+from anchored.paper import plotting
 
 NOISE_VAR = 0.001
 

@@ -15,7 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 MODULES = [
     "anchored.estimators.classification",
     "anchored.estimators.regression",
-    "anchored.priors",
+    "anchored.core.priors",
 ]
 
 

@@ -40,5 +40,5 @@ def test_every_public_name_loads_and_is_documented():
 
 
 def test_64_bit_mode_is_not_switched_on():
-    code = "import anchored.gp, jax.numpy as jnp; print(jnp.zeros(1).dtype)"
+    code = "import anchored.exact.gp, jax.numpy as jnp; print(jnp.zeros(1).dtype)"
     assert run(code) == ["float32"]

@@ -8,19 +8,10 @@ import optax
 import pytest
 from scipy import linalg
 
-from anchored import (
-    MLP,
-    AnchoredRegressor,
-    Data,
-    Gaussian,
-    Prior,
-    Schedule,
-    fit_ensemble,
-    gp,
-    metrics,
-)
+from anchored import MLP, AnchoredRegressor, Data, Gaussian, Prior, Schedule, fit_ensemble, metrics
+from anchored.core.priors import draw_anchors
 from anchored.datasets import load_uci, six_points, standard_split
-from anchored.priors import draw_anchors
+from anchored.exact import gp
 
 pytestmark = pytest.mark.slow
 

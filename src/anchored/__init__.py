@@ -11,22 +11,29 @@ __version__ = "0.1.0"
 _HOMES = {
     "AnchoredClassifier": "estimators",
     "AnchoredRegressor": "estimators",
-    "Bernoulli": "likelihoods",
-    "Categorical": "likelihoods",
-    "ConvNet": "networks",
-    "Data": "data",
-    "Ensemble": "ensembles",
-    "Gaussian": "likelihoods",
-    "HeteroskedasticGaussian": "likelihoods",
-    "MLP": "networks",
-    "Poisson": "likelihoods",
-    "Predictive": "predictive",
-    "Prior": "priors",
-    "Schedule": "training",
-    "TextCNN": "networks",
-    "fit_ensemble": "ensembles",
-    "load": "persistence",
+    "Bernoulli": "core.likelihoods",
+    "Categorical": "core.likelihoods",
+    "ConvNet": "core.networks",
+    "Data": "core.rows",
+    "Ensemble": "core.ensembles",
+    "Gaussian": "core.likelihoods",
+    "HeteroskedasticGaussian": "core.likelihoods",
+    "MLP": "core.networks",
+    "Poisson": "core.likelihoods",
+    "Predictive": "prediction.predictive",
+    "Prior": "core.priors",
+    "Schedule": "core.training",
+    "TextCNN": "core.networks",
+    "fit_ensemble": "core.ensembles",
+    "load": "estimators.persistence",
     "report": "reporting",
+}
+# Modules that users name, wherever they live: `from anchored import gp`.
+_MODULES = {
+    "gp": "exact.gp",
+    "onnx": "model.onnx",
+    "rms": "exact.rms",
+    "runtime": "model.runtime",
 }
 
 
@@ -52,31 +59,33 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from anchored.data import Data as Data
-    from anchored.ensembles import Ensemble as Ensemble
-    from anchored.ensembles import fit_ensemble as fit_ensemble
+    from anchored.core.ensembles import Ensemble as Ensemble
+    from anchored.core.ensembles import fit_ensemble as fit_ensemble
+    from anchored.core.likelihoods import Bernoulli as Bernoulli
+    from anchored.core.likelihoods import Categorical as Categorical
+    from anchored.core.likelihoods import Gaussian as Gaussian
+    from anchored.core.likelihoods import HeteroskedasticGaussian as HeteroskedasticGaussian
+    from anchored.core.likelihoods import Poisson as Poisson
+    from anchored.core.networks import MLP as MLP
+    from anchored.core.networks import ConvNet as ConvNet
+    from anchored.core.networks import TextCNN as TextCNN
+    from anchored.core.priors import Prior as Prior
+    from anchored.core.rows import Data as Data
+    from anchored.core.training import Schedule as Schedule
     from anchored.estimators import AnchoredClassifier as AnchoredClassifier
     from anchored.estimators import AnchoredRegressor as AnchoredRegressor
-    from anchored.likelihoods import Bernoulli as Bernoulli
-    from anchored.likelihoods import Categorical as Categorical
-    from anchored.likelihoods import Gaussian as Gaussian
-    from anchored.likelihoods import HeteroskedasticGaussian as HeteroskedasticGaussian
-    from anchored.likelihoods import Poisson as Poisson
-    from anchored.networks import MLP as MLP
-    from anchored.networks import ConvNet as ConvNet
-    from anchored.networks import TextCNN as TextCNN
-    from anchored.persistence import load as load
-    from anchored.predictive import Predictive as Predictive
-    from anchored.priors import Prior as Prior
+    from anchored.estimators.persistence import load as load
+    from anchored.prediction.predictive import Predictive as Predictive
     from anchored.reporting import report as report
-    from anchored.training import Schedule as Schedule
 
 
 def __getattr__(name: str):
+    if name in _MODULES:
+        return import_module(f"anchored.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module 'anchored' has no attribute {name!r}")
     return getattr(import_module(f"anchored.{_HOMES[name]}"), name)
 
 
 def __dir__():
-    return sorted([*_HOMES, "__version__"])
+    return sorted([*_HOMES, *_MODULES, "__version__"])

@@ -16,14 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored._errors import bad_value
-from anchored._tree import Carried, as_pytree, from_pytree
-from anchored._typing import Array, Params
 from anchored.baselines.problem import Problem, check_trained, predict_draws
-from anchored.networks import MLP
-from anchored.predictive import Predictive
-from anchored.scaling import Vmapped
-from anchored.training import Batch, Schedule, train
+from anchored.core.members import Vmapped
+from anchored.core.networks import MLP
+from anchored.core.training import Batch, Schedule, train
+from anchored.core.tree import Carried, as_pytree, from_pytree
+from anchored.errors import bad_value
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array, Params
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,15 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored._errors import EnsembleError
-from anchored._typing import Array, Params
 from anchored.baselines.problem import Problem
-from anchored.data import Data
-from anchored.ensembles import METHODS, Ensemble, fit_ensemble
-from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
-from anchored.predictive import Predictive
-from anchored.priors import Prior, draw_anchors
-from anchored.training import Schedule
+from anchored.core.ensembles import METHODS, Ensemble, fit_ensemble
+from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.core.priors import Prior, draw_anchors
+from anchored.core.rows import Data
+from anchored.core.training import Schedule
+from anchored.errors import EnsembleError
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array, Params
 
 _HELD_OUT = 0.2  # share of rows on which a constant variance is chosen
 

@@ -17,12 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored import gp
-from anchored._typing import Array
 from anchored.baselines.problem import Problem, need_gaussian
-from anchored.networks import MLP
-from anchored.networks._layers import ACTIVATIONS, affine
-from anchored.predictive import Predictive
+from anchored.core.networks import MLP
+from anchored.core.networks._layers import ACTIVATIONS, affine
+from anchored.exact import gp
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array
 
 _MIN_DRAWS = 400  # effective draws below which a warning is given
 _BLOCK_VALUES = 20_000_000

@@ -15,14 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import linalg
 
-from anchored._errors import unknown_name
-from anchored._tree import from_pytree, leaf_paths
-from anchored._typing import Array
 from anchored.baselines.problem import Model, Problem, Whitened, check_trained
-from anchored.ensembles import fit_ensemble, member_moments
-from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
-from anchored.predictive import Predictive
-from anchored.training import Schedule
+from anchored.core.ensembles import fit_ensemble, member_moments
+from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.core.training import Schedule
+from anchored.core.tree import from_pytree, leaf_paths
+from anchored.errors import unknown_name
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array
 
 _MAX_PARAMS = 5_000  # a full covariance of more does not pay
 _BLOCK_VALUES = 50_000_000  # most values of a Jacobian held at a time

@@ -19,11 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored._errors import bad_value
-from anchored._typing import Array
 from anchored.baselines.problem import Model, Problem, Whitened, predict_draws
-from anchored.predictive import Predictive
-from anchored.scaling import in_threads
+from anchored.core.members import in_threads
+from anchored.errors import bad_value
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array
 
 MAX_RHAT, MIN_ESS = 1.01, 100
 _FIRST_STEP = 0.01  # of the warm-up, in units of the prior's scale

@@ -17,16 +17,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored._errors import EnsembleError, Status
-from anchored._tree import Carried, Raveller, as_pytree, from_pytree, take_members
-from anchored._typing import Array, Likelihood, Network, Params
-from anchored.data import Data
-from anchored.ensembles import member_moments
-from anchored.likelihoods import Gaussian
-from anchored.predictive import Predictive
-from anchored.priors import Prior
-from anchored.scaling import n_members_of
-from anchored.training import TrainInfo
+from anchored.core.ensembles import member_moments
+from anchored.core.likelihoods import Gaussian
+from anchored.core.members import n_members_of
+from anchored.core.priors import Prior
+from anchored.core.rows import Data
+from anchored.core.training import TrainInfo
+from anchored.core.tree import Carried, Raveller, as_pytree, from_pytree, take_members
+from anchored.errors import EnsembleError, Status
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array, Likelihood, Network, Params
 
 _BLOCK_VALUES = 20_000_000  # most hidden values held at a time when many draws predict
 

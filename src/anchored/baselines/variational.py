@@ -14,7 +14,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from anchored._typing import Array
 from anchored.baselines.problem import (
     Model,
     Problem,
@@ -22,9 +21,10 @@ from anchored.baselines.problem import (
     check_trained,
     predict_draws,
 )
-from anchored.predictive import Predictive
-from anchored.scaling import Vmapped
-from anchored.training import Batch, Schedule, TrainInfo, train
+from anchored.core.members import Vmapped
+from anchored.core.training import Batch, Schedule, TrainInfo, train
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array
 
 # A weight explains its data best at about this share of the prior's scale; starting wide
 # drowns the first gradients in noise.

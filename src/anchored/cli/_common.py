@@ -8,7 +8,7 @@ from typing import NoReturn
 import typer
 
 from anchored import _files
-from anchored._errors import shown
+from anchored.errors import shown
 
 REFUSED, INTERRUPTED = 2, 130  # exit codes
 
@@ -45,7 +45,7 @@ def check_coverage(coverage: float | None) -> None:
 @contextmanager
 def table_errors(name: str) -> Iterator[None]:
     """What is wrong with a table, said in one line."""
-    from anchored._errors import EnsembleError
+    from anchored.errors import EnsembleError
 
     try:
         yield

@@ -6,8 +6,8 @@ from typing import Any
 
 import typer
 
-from anchored._errors import MissingDataError, unknown_name
 from anchored.cli._common import fail, make_folder, stop_for_now
+from anchored.errors import MissingDataError, unknown_name
 
 NAME = "table-uci"
 SMOKE = ("boston", "yacht")  # data sets of the smoke preset
@@ -34,10 +34,10 @@ def run_table(
     settings: Path | None,
 ) -> None:
     """Everything behind the command; lists come as text, parted by commas."""
+    from anchored.core.members import n_cores
     from anchored.datasets.registry import TABLES
-    from anchored.experiments.uci import benchmark
-    from anchored.experiments.uci.methods import METHODS, OUTSIDERS
-    from anchored.scaling import n_cores
+    from anchored.paper.tables.uci import benchmark
+    from anchored.paper.tables.uci.methods import METHODS, OUTSIDERS
 
     if preset not in benchmark.PRESETS:
         fail(f"--preset must be one of {', '.join(benchmark.PRESETS)} for {NAME}; got {preset!r}.")
@@ -97,8 +97,8 @@ def _settings_file(path: Path, name: str):
 
 
 def _run(plan, folder: Path, data_dir: Path | None, jobs: int) -> list[dict[str, Any]]:
-    from anchored._progress import cell_bar
-    from anchored.experiments.uci import benchmark
+    from anchored.estimators.progress import cell_bar
+    from anchored.paper.tables.uci import benchmark
 
     try:
         with cell_bar(NAME) as on_split:
@@ -115,7 +115,7 @@ def _print_scores(records: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from anchored.pages import Results
+    from anchored.paper.pages import Results
 
     results = Results(records)
     table = Table("data", "method", *_SCORES.values(), "splits")

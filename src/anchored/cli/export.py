@@ -16,10 +16,10 @@ def export(
 ) -> None:
     """Write the networks as ONNX: mean, epistemic and total deviation, or probabilities."""
     with model_errors(model):
-        from anchored import runtime
+        from anchored.model import runtime
 
         loaded = runtime.load(model)
-    from anchored.onnx import export as write_onnx
+    from anchored.model.onnx import export as write_onnx
 
     try:
         write_onnx(loaded, onnx)

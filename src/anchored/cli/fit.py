@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from anchored._errors import shown
 from anchored.cli._common import (
     INTERRUPTED,
     check_coverage,
@@ -18,6 +17,7 @@ from anchored.cli._common import (
     table_errors,
     writing_together,
 )
+from anchored.errors import shown
 
 BUNDLED = ("breast_cancer", "diabetes", "iris", "wine")
 # Test rows that go into the model's file, so that `anchored report MODEL` has something to show.
@@ -72,8 +72,8 @@ def fit(
     out = out or Path(f"{_stem(table)}-model")
     started = time.perf_counter()
     content, target = _read(table, target)
-    from anchored import tabular
-    from anchored.ensembles import METHODS
+    from anchored.cli import tabular
+    from anchored.core.ensembles import METHODS
 
     if method not in METHODS:
         fail(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
@@ -132,7 +132,7 @@ def _stem(table: str) -> str:
 
 def _read(name: str, target: str | None):
     """The table, and its target column."""
-    from anchored.tables import Table, read_table
+    from anchored.tables.reading import Table, read_table
 
     if name in BUNDLED and not Path(name).exists():
         import numpy as np

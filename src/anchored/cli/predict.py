@@ -36,12 +36,12 @@ def predict(
     if as_json and out is None:
         fail("--json needs --out: predictions and the summary cannot share standard output.")
     with model_errors(model):
-        from anchored import runtime
+        from anchored.model import runtime
 
         loaded = runtime.load(model)
     if loaded.encoder is None:
         fail(f"{model} was not fitted by `anchored fit`, so it cannot read tables.")
-    from anchored.tables import CSVWriter
+    from anchored.tables.reading import CSVWriter
 
     if out is None:
         with table_errors(table):
@@ -59,7 +59,7 @@ def predict(
 
 
 def _predict(model, table: str, coverage: float | None, writer) -> dict:
-    from anchored.tables import read_blocks
+    from anchored.tables.reading import read_blocks
 
     n_rows, n_novel, notes, columns = 0, 0, [], []
     encoder = model.encoder

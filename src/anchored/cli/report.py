@@ -27,7 +27,7 @@ def report(
     """Write one HTML file that says how far a saved model can be trusted."""
     check_coverage(coverage)
     import anchored
-    from anchored import tabular
+    from anchored.cli import tabular
 
     with model_errors(model):
         fitted: Any = anchored.load(model)
@@ -57,8 +57,8 @@ def report(
 
 def _rows(model, about: dict, table: str | None, path: Path) -> tuple:
     """Inputs, targets and the names of rows: of the table, or those kept in the file."""
-    from anchored import tabular
-    from anchored.tables import read_table
+    from anchored.cli import tabular
+    from anchored.tables.reading import read_table
 
     if table is None:
         if model.held_out_ is None:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from anchored._errors import MissingDataError
 from anchored.cli import _table
 from anchored.cli._common import REFUSED, fail, make_folder, stop_for_now, write
+from anchored.errors import MissingDataError
 
 
 def reproduce(
@@ -58,7 +58,7 @@ def reproduce(
     ] = None,
 ) -> None:
     """Rebuild a figure of the paper (a record of its numbers and a picture) or its table."""
-    from anchored import experiments
+    from anchored import paper
 
     if listed:
         _print_experiments()
@@ -71,13 +71,13 @@ def reproduce(
     if any(option is not None for option in (datasets, methods, splits, jobs, settings)):
         fail(f"--datasets, --methods, --splits, --jobs and --settings are for {_table.NAME}.")
     if page is not None:
-        _check_preset(preset, experiments.PRESETS)
+        _check_preset(preset, paper.PRESETS)
         _write_page(page, out / preset)
         return
     if name is None:
         fail("which figure? Give one of `anchored reproduce --list`, or all.")
     try:
-        chosen = [experiments.get(n) for n in (experiments.MODULES if name == "all" else [name])]
+        chosen = [paper.get(n) for n in (paper.MODULES if name == "all" else [name])]
     except ValueError as error:
         fail(str(error).replace("`NAME`", "NAME"))
     for experiment in chosen:
@@ -88,9 +88,9 @@ def reproduce(
         try:
             if redraw:
                 record = _recorded(folder, experiment.name)
-                record = experiments.tell(experiment, record, folder)
+                record = paper.tell(experiment, record, folder)
             else:
-                record = _run(experiment, preset, experiments.Context(seed, data_dir), folder)
+                record = _run(experiment, preset, paper.Context(seed, data_dir), folder)
         except typer.Exit as stopped:
             if stopped.exit_code != REFUSED or len(chosen) == 1:
                 raise
@@ -108,12 +108,12 @@ def _check_preset(preset: str, known) -> None:
 
 
 def _run(experiment, preset: str, context, folder: Path) -> dict:
-    from anchored import experiments
-    from anchored._progress import cell_bar
+    from anchored import paper
+    from anchored.estimators.progress import cell_bar
 
     try:
         with cell_bar(experiment.name) as on_cell:
-            return experiments.run(experiment, preset, context, folder, on_cell)
+            return paper.run(experiment, preset, context, folder, on_cell)
     except KeyboardInterrupt:
         stop_for_now(folder, "parts")
     except (MissingDataError, ModuleNotFoundError) as error:
@@ -123,10 +123,10 @@ def _run(experiment, preset: str, context, folder: Path) -> dict:
 
 
 def _recorded(folder: Path, name: str) -> dict:
-    from anchored import experiments
+    from anchored import paper
 
     try:
-        return experiments.load(folder, name)
+        return paper.load(folder, name)
     except FileNotFoundError:
         fail(f"there is no record of {name} in {folder}: run it once without --redraw.")
     except (OSError, ValueError) as error:
@@ -135,10 +135,10 @@ def _recorded(folder: Path, name: str) -> dict:
 
 def _write_page(page: Path, folder: Path) -> None:
     """A Markdown page of the records in ``folder``, in the paper's order."""
-    from anchored import experiments
-    from anchored.pages import reproduction_page
+    from anchored import paper
+    from anchored.paper.pages import reproduction_page
 
-    found = [name for name in experiments.MODULES if (folder / f"{name}.json").is_file()]
+    found = [name for name in paper.MODULES if (folder / f"{name}.json").is_file()]
     if not found:
         fail(f"there are no records in {folder}: run some figures first.")
     pictures = Path(os.path.relpath(folder, page.parent)).as_posix()
@@ -150,7 +150,7 @@ def _write_page(page: Path, folder: Path) -> None:
 
 def _draw_record(experiment, record: dict, folder: Path) -> list[Path]:
     """The picture of a record, as PNG and SVG; none if matplotlib is not installed."""
-    from anchored.plotting import picture
+    from anchored.paper.plotting import picture
 
     try:
         files = picture(lambda figure: experiment.draw(figure, record), experiment.size)
@@ -188,14 +188,14 @@ def _print_experiments() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from anchored import experiments
+    from anchored import paper
 
     table = Table("name", "in the paper", "what it shows", "smoke", "paper", "needs")
-    for name in experiments.MODULES | experiments.TABLES:
-        e = experiments.get(name)
+    for name in paper.MODULES | paper.TABLES:
+        e = paper.get(name)
         times = [
             f"{e.seconds[preset]:,.0f} s" if preset in e.seconds else "days"
-            for preset in experiments.PRESETS
+            for preset in paper.PRESETS
         ]
         table.add_row(name, e.figure, e.title, *times, ", ".join(e.needs))
     table.add_row(

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from anchored._errors import EnsembleError, MissingDataError, unknown_name
 from anchored.cli._common import fail, make_folder
+from anchored.errors import EnsembleError, MissingDataError, unknown_name
 
 _N_SHOWN = 5  # best trials printed
 
@@ -41,7 +41,7 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print the search as JSON.")] = False,
 ) -> None:
     """Tune prior, noise and training on a validation split; write the settings to a file."""
-    from anchored.experiments.uci.paper import PAPER_SETTINGS
+    from anchored.paper.tables.uci.paper import PAPER_SETTINGS
 
     names = (*PAPER_SETTINGS, "diabetes")
     if data not in names:
@@ -97,7 +97,7 @@ def _training_part(data: str, split: int, data_dir: Path | None):
 
 def _search(data: str, x, y, options: dict[str, Any], shown: bool):
     from anchored import tuning
-    from anchored._progress import cell_bar
+    from anchored.estimators.progress import cell_bar
 
     scores = []
     with cell_bar(f"tune {data}") if shown else nullcontext() as update:

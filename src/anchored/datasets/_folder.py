@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from anchored._errors import MissingDataError
 from anchored.datasets._fetch import FetchError, fetch
 from anchored.datasets.registry import FILES
+from anchored.errors import MissingDataError
 
 
 def find_file(file: str, data_dir: str | Path | None) -> Path:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anchored._errors import unknown_name
 from anchored.datasets._folder import find_file, find_in_folder, read_arrays
 from anchored.datasets.registry import IMAGES
+from anchored.errors import unknown_name
 
 _UNSIGNED_BYTE = 0x08  # idx's code of the only type these files have
 _N_BATCHES = 5  # files that CIFAR-10's training part comes in

@@ -6,7 +6,7 @@ the only one. ``print(describe("boston"))`` shows a record.
 
 import dataclasses
 
-from anchored._errors import unknown_name
+from anchored.errors import unknown_name
 
 
 @dataclasses.dataclass(frozen=True)

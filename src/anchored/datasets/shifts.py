@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anchored._errors import bad_value
 from anchored.datasets.words import Vocabulary
+from anchored.errors import bad_value
 
 _WHITE = 255  # the brightest value of a uint8 pixel
 _N_RARE = 100  # words that Random 3 draws from

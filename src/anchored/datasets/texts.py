@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anchored._errors import unknown_name
 from anchored.datasets._folder import find_file, find_in_folder, read_arrays
 from anchored.datasets.registry import TEXTS
+from anchored.errors import unknown_name
 
 
 class Texts(NamedTuple):

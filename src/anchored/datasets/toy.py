@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored._typing import Array, Network
-from anchored.priors import Prior
+from anchored.core.priors import Prior
+from anchored.typing import Array, Network
 
 
 def six_points() -> tuple[np.ndarray, np.ndarray]:

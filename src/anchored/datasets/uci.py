@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anchored._errors import bad_value, unknown_name
 from anchored.datasets._folder import find_file, find_in_folder
 from anchored.datasets.registry import TABLES, DataSet
+from anchored.errors import bad_value, unknown_name
 
 
 class Split(NamedTuple):

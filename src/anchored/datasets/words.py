@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from anchored._errors import bad_value
+from anchored.errors import bad_value
 
 PADDING = 0  # fills up short texts
 UNKNOWN = 1  # stands for every word that is not in the vocabulary

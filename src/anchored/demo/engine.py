@@ -17,12 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored import gp, metrics
-from anchored._tree import Raveller, as_pytree, from_pytree, leaf_paths
-from anchored._typing import Array, Likelihood
-from anchored.demo.presets import EXTENT, MAX_POINTS, VIEW, Settings
-from anchored.demo.protocol import Scene
-from anchored.ensembles import (
+from anchored import metrics
+from anchored.core.ensembles import (
     METHODS,
     Extra,
     MemberLoss,
@@ -32,13 +28,18 @@ from anchored.ensembles import (
     draw_keys,
     initial_of,
 )
-from anchored.kernels import EXACT
-from anchored.likelihoods import Categorical, Gaussian
-from anchored.networks import MLP
-from anchored.predictive import Predictive
-from anchored.priors import Prior
-from anchored.scaling import Vmapped
-from anchored.training import Batch, Live, LiveStep, Objective, TrainState, live_start
+from anchored.core.likelihoods import Categorical, Gaussian
+from anchored.core.members import Vmapped
+from anchored.core.networks import MLP
+from anchored.core.priors import Prior
+from anchored.core.training import Batch, Live, LiveStep, Objective, TrainState, live_start
+from anchored.core.tree import Raveller, as_pytree, from_pytree, leaf_paths
+from anchored.demo.presets import EXTENT, MAX_POINTS, VIEW, Settings
+from anchored.demo.protocol import Scene
+from anchored.exact import gp
+from anchored.exact.kernels import EXACT
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array, Likelihood
 
 GRID = 160  # inputs of a regression's picture
 SIDE = 41  # of a classification's

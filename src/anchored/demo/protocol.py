@@ -10,10 +10,10 @@ import json
 import math
 from typing import Any, NamedTuple, NoReturn
 
-from anchored import rms
-from anchored._errors import shown
 from anchored.demo import presets
 from anchored.demo.presets import DEFAULTS, METHODS, PROBLEMS, RANGES, WHOLE_RANGES, Settings
+from anchored.errors import shown
+from anchored.exact import rms
 
 MESSAGE_BYTES = 65_536
 VARIANCE_RANGE = (1e-6, 1e6)  # of the tab on randomised MAP sampling

@@ -19,11 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import anchored
+from anchored.core.members import n_cores
 from anchored.demo import engine, protocol
 from anchored.demo.engine import Picture, Programs, Shape
 from anchored.demo.presets import DEFAULTS, MAX_STEPS, presets
 from anchored.demo.protocol import Message, Refused, Scene
-from anchored.scaling import n_cores
 
 _WINDOW = 2  # frames on their way to a client that it has not drawn yet
 _PIECE = (0.008, 0.025)  # least and most seconds of training in one piece of work

@@ -8,14 +8,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from anchored import health, tuning
-from anchored._errors import bad_value, unknown_name
-from anchored._special import logit_spread, tempered
-from anchored._validation import check_range, check_tokens
-from anchored.calibration import fit_temperature
-from anchored.data import HostRows, Standardiser
-from anchored.ensembles import METHODS, Folds
-from anchored.estimators._base import (
+from anchored import tuning
+from anchored.core.ensembles import METHODS, Folds
+from anchored.core.likelihoods import Categorical
+from anchored.core.rows import HostRows, Standardiser
+from anchored.error_bars import health
+from anchored.error_bars.calibration import fit_temperature
+from anchored.errors import bad_value, unknown_name
+from anchored.estimators.base import (
     LEAST_HELD_OUT,
     AnchoredEstimator,
     Model,
@@ -26,8 +26,9 @@ from anchored.estimators._base import (
     random_key,
     usual_quantile,
 )
-from anchored.likelihoods import Categorical
-from anchored.predictive import Predictive
+from anchored.estimators.validation import check_range, check_tokens
+from anchored.prediction.predictive import Predictive
+from anchored.prediction.special import logit_spread, tempered
 
 _FOLDS = (5, 3)  # folds and their members
 _HEALTH_ROWS = 2_000  # training rows on which members are looked at

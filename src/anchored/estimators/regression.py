@@ -8,13 +8,15 @@ import jax
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from anchored import gp, health, tuning
-from anchored._errors import bad_value, unknown_name
-from anchored._validation import check_range
-from anchored.conformal import Conformal
-from anchored.data import Standardiser
-from anchored.ensembles import METHODS, Folds
-from anchored.estimators._base import (
+from anchored import tuning
+from anchored.core.ensembles import METHODS, Folds
+from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.core.priors import Prior
+from anchored.core.rows import Standardiser
+from anchored.error_bars import health
+from anchored.error_bars.noise import NoiseModel, learn_noise
+from anchored.errors import bad_value, unknown_name
+from anchored.estimators.base import (
     LEAST_HELD_OUT,
     AnchoredEstimator,
     held_out_folds,
@@ -23,11 +25,11 @@ from anchored.estimators._base import (
     random_key,
     usual_quantile,
 )
-from anchored.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.estimators.validation import check_range
+from anchored.exact import gp
 from anchored.metrics import GPComparison
-from anchored.noise import NoiseModel, learn_noise
-from anchored.predictive import CONTINUOUS, Predictive
-from anchored.priors import Prior
+from anchored.prediction.conformal import Conformal
+from anchored.prediction.predictive import CONTINUOUS, Predictive
 from anchored.tuning import Settings
 
 GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
@@ -51,7 +53,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
     folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. The same
-    rows say how wide intervals must be (`anchored.conformal`). With ``noise_var`` given, or fewer
+    rows say how wide intervals must be (`Predictive.interval`). With ``noise_var`` given, or fewer
     than 30 rows, none of this is done.
 
     Parameters

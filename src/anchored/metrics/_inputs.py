@@ -11,7 +11,12 @@ import dataclasses
 import numpy as np
 from scipy import special
 
-from anchored.predictive import Predictive, checked_coverage, checked_levels, checked_targets
+from anchored.prediction.predictive import (
+    Predictive,
+    checked_coverage,
+    checked_levels,
+    checked_targets,
+)
 
 CLASS_FAMILIES = ("categorical", "bernoulli")
 _KINDS = (

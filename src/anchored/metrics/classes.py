@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anchored._errors import bad_value
+from anchored.errors import bad_value
 from anchored.metrics._inputs import Dist, classified
 
 

@@ -12,7 +12,7 @@ from anchored.metrics._inputs import (
     classified,
     scored,
 )
-from anchored.predictive import Predictive
+from anchored.prediction.predictive import Predictive
 
 
 def novelty_scores(dist: Dist) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy import special
 
 from anchored.metrics._inputs import Dist, as_dist, scored
 from anchored.metrics.classes import log_loss
-from anchored.predictive import Predictive, checked_levels
+from anchored.prediction.predictive import Predictive, checked_levels
 
 _LEVELS = tuple(np.arange(1, 20) / 20)
 _BAND = 0.95

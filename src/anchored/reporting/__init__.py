@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from anchored import __version__
-from anchored._errors import bad_value
 from anchored._files import write_whole
+from anchored.errors import bad_value
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.metrics import GPComparison
-from anchored.predictive import checked_coverage
+from anchored.prediction.predictive import checked_coverage
 from anchored.reporting import _classes, _making, _page, _regression
 from anchored.reporting._case import Case, Chapter, names_of_rows, table_columns
 from anchored.reporting._headline import headline as headline

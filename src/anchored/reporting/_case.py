@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from anchored._errors import bad_value
-from anchored.predictive import Predictive
+from anchored.errors import bad_value
+from anchored.prediction.predictive import Predictive
 from anchored.reporting import _figures, _page
 from anchored.reporting._importance import Columns, Importance
 from anchored.reporting._markup import Markup, plain

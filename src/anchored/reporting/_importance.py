@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from anchored.predictive import Predictive
+from anchored.prediction.predictive import Predictive
 
 _ROWS, _REPEATS = 300, 5
 _MOST_SHUFFLES = 150  # in all; many columns are shuffled less often

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 import anchored
-from anchored._errors import Status
+from anchored.errors import Status
 from anchored.metrics import GPComparison
 from anchored.reporting import _figures, _page
 from anchored.reporting._page import Section, key

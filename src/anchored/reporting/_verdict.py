@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from anchored import metrics
-from anchored.predictive import Predictive
+from anchored.prediction.predictive import Predictive
 from anchored.reporting._words import counted, level, number, percent
 
 FEW_ROWS = 20  # below this many, agreement says nothing

@@ -1,6 +1,6 @@
 """The training that nobody chose: what estimators do by default and a search tries first."""
 
-from anchored.training import Schedule
+from anchored.core.training import Schedule
 
 N_STEPS = 30_000
 FEW_ROWS = 500

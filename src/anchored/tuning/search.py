@@ -14,18 +14,18 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from anchored import gp
-from anchored._errors import EnsembleError, bad_value, unknown_name
-from anchored.data import Data, Standardiser
-from anchored.ensembles import fit_ensemble
-from anchored.kernels import Kernel
-from anchored.likelihoods import Gaussian
+from anchored.core.ensembles import fit_ensemble
+from anchored.core.likelihoods import Gaussian
+from anchored.core.networks import MLP
+from anchored.core.priors import Prior
+from anchored.core.rows import Data, Standardiser
+from anchored.errors import EnsembleError, bad_value, unknown_name
+from anchored.exact import gp
+from anchored.exact.evidence import FIRST_VAR_RANGE, MAX_ROWS, NOISE_RANGE, Twin, tune_regression
+from anchored.exact.kernels import Kernel
 from anchored.metrics import nll
-from anchored.networks import MLP
-from anchored.predictive import Predictive
-from anchored.priors import Prior
+from anchored.prediction.predictive import Predictive
 from anchored.tuning.defaults import default_schedule
-from anchored.tuning.evidence import FIRST_VAR_RANGE, MAX_ROWS, NOISE_RANGE, Twin, tune_regression
 from anchored.tuning.settings import Settings
 
 SAMPLERS = ("tpe", "random")

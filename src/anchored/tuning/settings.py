@@ -8,10 +8,10 @@ import json
 import sys
 from pathlib import Path
 
-from anchored._errors import bad_value
 from anchored._files import write_whole
-from anchored.networks import MLP
-from anchored.training import Schedule
+from anchored.core.networks import MLP
+from anchored.core.training import Schedule
+from anchored.errors import bad_value
 
 _FORMAT = {"format": "anchored settings", "version": 1}
 _MAX_BYTES = 10_000  # a file of settings has about 300

@@ -1,0 +1,1 @@
+"""Networks, priors, likelihoods, and the training of many members as one state."""

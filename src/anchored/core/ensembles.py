@@ -1,0 +1,448 @@
+"""Anchored ensembles and their relatives: one loss, a table of methods, fit and predict.
+
+Member j minimises the negative log posterior divided by N, whatever the batch size:
+
+    -(1/B) sum_batch log p(y | f(theta, x)) + (1/2N) sum_i (theta_i - centre_i)^2 / var_i
+
+Equation (10) of the paper is this times 2 noise_var. The methods differ only in the centre
+of the penalty, in its weight, and in noise added to the targets.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.core.members import OneByOne, best_member_map, n_members_of
+from anchored.core.priors import Prior, member_keys
+from anchored.core.rows import Data, HostRows, input_type, rows_at_once
+from anchored.core.training import Batch, OnCheck, Schedule, TrainInfo, train
+from anchored.core.tree import (
+    Carried,
+    Raveller,
+    as_pytree,
+    from_pytree,
+    squared_distance,
+    take_members,
+)
+from anchored.errors import Status, bad_value, unknown_name
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array, Likelihood, MemberMap, Network, Params
+
+_AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
+_RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
+_LEAST_ROWS = 256  # predicted at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A row of the table: where the penalty is centred, whether it counts, what else."""
+
+    anchors: bool = False  # centre: each member's own anchor, or else the prior mean
+    penalised: bool = True
+    target_noise: bool = False  # each member sees targets with noise of the likelihood added
+    variance_head: bool = False  # regression predicts its own noise
+
+
+METHODS: dict[str, Method] = {
+    "anchored": Method(anchors=True),
+    "regularised": Method(),
+    "unconstrained": Method(penalised=False),
+    "deep": Method(penalised=False, variance_head=True),
+    "rms": Method(anchors=True, target_noise=True),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Ensemble:
+    """Trained members. ``params`` and ``centres`` are stacked: axis 0 is the member."""
+
+    network: Network
+    likelihood: Likelihood
+    params: Params
+    centres: Params  # the anchors, or copies of the prior mean
+    member_ids: tuple[int, ...]  # numbers of the members kept, in order
+    info: TrainInfo  # of all members trained, dropped ones included; objectives of first tries
+    retrained: tuple[int, ...]  # members that diverged and were trained again
+
+    @property
+    def n_members(self) -> int:
+        return len(self.member_ids)
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Members that diverged twice and are not part of the ensemble."""
+        return tuple(sorted(set(range(len(self.info.status))) - set(self.member_ids)))
+
+    def take(self, index: Iterable[int]) -> "Ensemble":
+        """The ensemble of some kept members alone."""
+        index = np.fromiter(index, int)
+        return dataclasses.replace(
+            self,
+            params=take_members(self.params, index),
+            centres=take_members(self.centres, index),
+            member_ids=tuple(self.member_ids[i] for i in index),
+        )
+
+    def split(self, n_first: int) -> tuple["Ensemble", "Ensemble"]:
+        """The members numbered below ``n_first`` with their own record of training; the others."""
+        numbers = np.array(self.member_ids)
+        status, objective, steps = self.info
+        first = dataclasses.replace(
+            self.take(np.flatnonzero(numbers < n_first)),
+            info=TrainInfo(status[:n_first], objective[:, :n_first], steps),
+            retrained=tuple(j for j in self.retrained if j < n_first),
+        )
+        return first, self.take(np.flatnonzero(numbers >= n_first))
+
+    def member(self, index: int) -> "Ensemble":
+        """The ensemble of one kept member alone."""
+        return self.take([range(self.n_members)[index]])
+
+    def predict(self, x) -> Predictive:
+        """Pooled predictive at ``x`` [batch, ...], in the units the ensemble was trained in."""
+        mean, var = self.moments(x)
+        return Predictive.from_members(mean, var, self.likelihood.family)
+
+    def outputs(self, x) -> np.ndarray:
+        """What the networks put out [member, batch, out], before the likelihood reads it."""
+        return _in_blocks(self.network, _Outputs(self.network), self.params, None, x)[0]
+
+    def moments(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance [member, batch, target] of the target under each member."""
+        return member_moments(self.network, self.likelihood, self.params, x)
+
+
+def member_moments(network: Network, likelihood: Likelihood, params: Params, x):
+    """Mean and variance [member, batch, target] of the target under each of ``params``.
+
+    Computed in blocks of rows, so memory does not grow with ``x``.
+    """
+    mean, var = _in_blocks(network, _Moments(network), params, as_pytree(likelihood), x)
+    return mean, var
+
+
+def _in_blocks(network: Network, function, params: Params, shared, x) -> list[np.ndarray]:
+    """Results of ``function`` for each of ``params`` and block of rows, put together."""
+    member_map = best_member_map(network, n_members_of(params))
+    x = x if isinstance(x, HostRows) else np.asarray(x)
+    parts = []
+    for block, n_rows in _blocks(x):
+        result = member_map.apply(function, params, (shared, block))
+        parts.append([np.asarray(array)[:, :n_rows] for array in result])
+    return [np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)]
+
+
+class Folds(NamedTuple):
+    """Rows held out from some members: member j does not see the rows of fold ``of_member[j]``.
+
+    Its objective is then the negative log posterior given the other rows. A fold that no row
+    has (-1, say) makes a member that sees all of them.
+    """
+
+    of_row: np.ndarray  # [row] of whole numbers
+    of_member: np.ndarray  # [member]
+
+
+def fit_ensemble(
+    key: Array,
+    network: Network,
+    prior: Prior,
+    likelihood: Likelihood,
+    data: Data,
+    *,
+    method: str = "anchored",
+    n_members: int = 10,
+    schedule: Schedule | None = None,
+    start: Params | None = None,
+    folds: Folds | None = None,
+    member_map: MemberMap | None = None,
+    on_check: OnCheck | None = None,
+) -> Ensemble:
+    """Train an ensemble.
+
+    Member j's anchor, initial draw and target noise depend on ``key`` and j alone, so it is
+    the same member whatever ``n_members`` is. One member alone is the single regularised
+    network: its penalty is centred on the prior mean. A member that diverges is trained
+    once more from a new initial draw, with the same anchor and a tenth of the rate; if it
+    diverges again it is left out (`Ensemble.dropped`).
+
+    Parameters
+    ----------
+    key : of everything random: anchors, initial draws, target noise, batch order.
+    network, prior, likelihood, data : the model, written for one member, and the rows.
+    method : a row of `METHODS`.
+    schedule : how long and how fast to train.
+    start : initial parameters [member, ...] in place of draws of ``network.init``.
+    folds : rows that some members are not to see, for predictions out of sample.
+    member_map : how members are run on this machine; the fastest known if not given.
+    on_check : called with a `Progress` between the segments of training.
+    """
+    row = checked_method(method, likelihood, n_members)
+    _check_model(network, prior, likelihood, data)
+    _check_folds(folds, data.n_rows, n_members)
+    schedule = schedule or Schedule()
+    if member_map is None:
+        work = Raveller.like(prior.scale).size * min(schedule.batch_size, data.n_rows)
+        member_map = best_member_map(network, n_members, work)
+    key_anchor, key_init, key_noise, seed = draw_keys(key)
+    centres = _centres(key_anchor, prior, n_members, row.anchors)
+    if start is None:
+        start = _initial_params(network, key_init, range(n_members), data.x[:1])
+    own = Own(centres, None, None if folds is None else jnp.asarray(folds.of_member))
+    if row.target_noise:
+        own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
+    fit = partial(
+        _train_members,
+        int(seed),
+        network,
+        prior,
+        likelihood,
+        data,
+        penalty=float(row.penalised) / data.total_weight,
+        folds=folds,
+        member_map=member_map,
+    )
+    params, info = fit(start, own, schedule, on_check=on_check)
+    failed = np.flatnonzero(info.status == Status.DIVERGED)
+    if len(failed):
+        params, info = _retrain(fit, params, info, failed, own, schedule, network, key_init, data)
+    kept = np.flatnonzero(info.status != Status.DIVERGED)
+    return Ensemble(
+        network,
+        likelihood,
+        take_members(params, kept),
+        take_members(own.centre, kept),
+        tuple(int(j) for j in kept),
+        info,
+        tuple(int(j) for j in failed),
+    )
+
+
+class Own(NamedTuple):
+    """What the loss needs of one member."""
+
+    centre: Params
+    noise: Array | None  # added to the targets, [row, target]
+    fold: Array | None  # rows of this fold count for nothing
+
+
+class Extra(NamedTuple):
+    """What the loss needs that all members share."""
+
+    scale: Params
+    likelihood: Carried
+    penalty: float
+    folds: Array | None  # [row]
+
+
+@dataclasses.dataclass(frozen=True)
+class MemberLoss:
+    """The loss of the scaling contract, for one member."""
+
+    network: Network
+    raveller: Raveller | None  # set if parameters come as one vector
+
+    def __call__(self, params: Params, own: Own, extra: Extra, batch: Batch) -> Array:
+        y = batch.y if own.noise is None else batch.y + own.noise[batch.rows]
+        network_params = params if self.raveller is None else self.raveller.unravel(params)
+        outputs = self.network.apply(network_params, batch.x)
+        log_prob = from_pytree(extra.likelihood).log_prob(outputs, y)
+        weight = batch.weight
+        if own.fold is not None and extra.folds is not None:
+            weight = weight * (extra.folds[batch.rows] != own.fold)
+        pull = 0.5 * extra.penalty * squared_distance(params, own.centre, extra.scale)
+        return pull - batch.scale * jnp.sum(weight * log_prob)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Moments:
+    """Moments of the target under one member."""
+
+    network: Network
+
+    def __call__(self, params: Params, shared) -> tuple[Array, Array]:
+        likelihood, x = from_pytree(shared[0]), shared[1]
+        outputs = self.network.apply(params, x)
+        return likelihood.mean(outputs), likelihood.variance(outputs)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Outputs:
+    """Outputs of one member."""
+
+    network: Network
+
+    def __call__(self, params: Params, shared) -> tuple[Array]:
+        return (self.network.apply(params, shared[1]),)
+
+
+def _train_members(
+    seed,
+    network,
+    prior,
+    likelihood,
+    data,
+    start,
+    own,
+    schedule,
+    penalty,
+    folds,
+    member_map,
+    on_check=None,
+):
+    """Train the members whose initial parameters and own parts are given."""
+    of_row = None if folds is None else _padded_folds(folds, data)
+    extra = Extra(prior.scale, as_pytree(likelihood), penalty, of_row)
+    # An optimiser may treat leaves differently, and large ones take longer to join than to step.
+    if schedule.optimiser is not None or isinstance(member_map, OneByOne):
+        loss = MemberLoss(network, None)
+        extra = extra._replace(scale=jax.tree.map(_one_for_all, prior.scale))
+        return train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
+    # Adam does not: one vector for each small member compiles and runs faster.
+    raveller = Raveller.like(prior.scale)
+    start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
+    scale = jnp.asarray(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(prior.scale)]))
+    own, extra = own._replace(centre=centre), extra._replace(scale=scale)
+    loss = MemberLoss(network, raveller)
+    params, info = train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
+    return raveller.unravel_members(params), info
+
+
+def _one_for_all(scale: Array) -> Array:
+    """A single number in place of equal ones, which every step would read."""
+    return jnp.max(scale) if np.ptp(scale) == 0 else scale
+
+
+def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
+    """Second try for diverged members: new initial draw, same anchor, a lower rate."""
+    key_again = jax.random.fold_in(key_init, _AGAIN)
+    start = _initial_params(network, key_again, failed.tolist(), data.x[:1])
+    again, second = fit(start, take_members(own, failed), schedule.slower(_RETRY_RATE))
+    params = jax.tree.map(lambda old, new: old.at[failed].set(new), params, again)
+    status = info.status.copy()
+    status[failed] = second.status
+    return params, info._replace(status=status)
+
+
+def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
+    """The row of a method; one member alone is the single regularised network."""
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
+    if not (isinstance(n_members, int) and n_members >= 1):
+        raise bad_value("n_members", n_members, "a positive whole number")
+    row = METHODS[method]
+    if row.target_noise and not isinstance(likelihood, Gaussian):
+        raise ValueError(
+            f"`method` {method!r} adds noise to the targets and needs a `Gaussian` likelihood; "
+            f"got {type(likelihood).__name__}. Use method='anchored' instead."
+        )
+    if row.variance_head and isinstance(likelihood, Gaussian):
+        raise ValueError(
+            f"`method` {method!r} learns the noise: give it "
+            f"`{HeteroskedasticGaussian.__name__}()` and a network with two outputs a target."
+        )
+    if n_members == 1:
+        row = dataclasses.replace(row, anchors=False, target_noise=False)
+    return row
+
+
+@lru_cache
+def model_shapes(network: Network, row_shape: tuple[int, ...], dtype) -> tuple[Params, Params]:
+    """Shapes of the parameters and of the outputs for inputs of one row; nothing is computed."""
+    x = jax.ShapeDtypeStruct((1, *row_shape), dtype)
+    params = jax.eval_shape(network.init, jax.random.key(0), x)
+    return params, jax.eval_shape(network.apply, params, x)
+
+
+def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: Data) -> None:
+    """Shapes that do not belong together would broadcast in silence or fail inside JAX."""
+    params, outputs = model_shapes(network, data.x.shape[1:], data.x.dtype)
+    shapes = [jax.tree.map(lambda leaf: leaf.shape, tree) for tree in (params, prior.scale)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            "`prior` must be shaped like the parameters of `network`; make it with "
+            f"Prior.for_network(network, x). The network has {shapes[0]}, the prior {shapes[1]}."
+        )
+    n_predicted = jax.eval_shape(likelihood.mean, outputs).shape[-1]
+    classes = likelihood.family == "categorical"  # y holds class numbers; spare classes are fine
+    n_targets = int(data.y.max()) + 1 if classes else data.y.shape[-1]
+    if n_predicted < n_targets or (n_predicted > n_targets and not classes):
+        raise ValueError(
+            f"`network` has {outputs.shape[-1]} outputs, which {type(likelihood).__name__} reads "
+            f"as {n_predicted} targets or classes; the data have {n_targets}."
+        )
+
+
+def _check_folds(folds: Folds | None, n_rows: int, n_members: int) -> None:
+    if folds is None:
+        return
+    for name, numbers, length in zip(Folds._fields, folds, (n_rows, n_members), strict=True):
+        if np.shape(numbers) != (length,) or np.asarray(numbers).dtype.kind not in "iu":
+            raise bad_value(f"folds.{name}", numbers, f"an array of {length} whole numbers")
+
+
+def _centres(key: Array, prior: Prior, n_members: int, anchors: bool) -> Params:
+    """Centres of the penalty: an anchor for each member, or the prior mean for all."""
+    if anchors:
+        return _stacked([anchor_of(prior, key, j) for j in range(n_members)])
+    return jax.tree.map(lambda m: jnp.broadcast_to(m, (n_members, *m.shape)), prior.mean)
+
+
+def _initial_params(network: Network, key: Array, members: Iterable[int], x: Array) -> Params:
+    return _stacked([initial_of(network, key, j, x) for j in members])
+
+
+def _stacked(trees: list[Params]) -> Params:
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+
+
+# Programs that draw take long to compile: one for a single member serves any number of them.
+
+
+@jax.jit
+def anchor_of(prior: Prior, key: Array, j: int) -> Params:
+    """Member j's anchor."""
+    return prior.sample(jax.random.fold_in(key, j))
+
+
+@partial(jax.jit, static_argnums=0)
+def initial_of(network: Network, key: Array, j: int, x: Array) -> Params:
+    """Member j's initial parameters, for inputs shaped like ``x``."""
+    return network.init(jax.random.fold_in(key, j), x)
+
+
+@jax.jit
+def draw_keys(key: Array) -> tuple[Array, Array, Array, Array]:
+    """Keys of the anchors, of the initial draws and of target noise; seed of the batch order."""
+    key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
+    return key_anchor, key_init, key_noise, jax.random.bits(key_order)
+
+
+def _padded_folds(folds: Folds, data: Data) -> Array:
+    of_row = np.zeros(len(data.weight), np.int32)
+    of_row[: data.n_rows] = folds.of_row
+    return jnp.asarray(of_row)
+
+
+def _target_noise(key: Array, likelihood: Likelihood, data: Data, n_members: int) -> Array:
+    """Noise [member, row, target]; a row of weight w is the mean of w rows, so has 1/w of it."""
+    draw = partial(likelihood.sample, outputs=jnp.zeros_like(data.y))
+    noise = jax.vmap(draw)(member_keys(key, n_members))
+    return noise / jnp.sqrt(jnp.where(data.weight > 0, data.weight, 1.0))[:, None]
+
+
+def _blocks(x: np.ndarray | HostRows) -> Iterator[tuple[Array, int]]:
+    """Blocks of rows padded to powers of two, so that few programs serve any length."""
+    most = rows_at_once(x)
+    for start in range(0, max(len(x), 1), most):
+        block = x[start : start + most]
+        size = max(_LEAST_ROWS, 1 << max(len(block) - 1, 0).bit_length())
+        filled = np.zeros((size, *x.shape[1:]), input_type(x.dtype))
+        filled[: len(block)] = block
+        yield jnp.asarray(filled), len(block)

@@ -1,0 +1,125 @@
+"""Distributions of a target row given the outputs of one member.
+
+Each has ``log_prob``, ``mean``, ``variance`` and ``sample`` and works on
+outputs [batch, out] and targets [batch, target]. Numbers inside (the noise) are
+pytree leaves, so another noise level does not compile another program. A likelihood of
+your own is any hashable object with the same methods; see `anchored.typing.Likelihood`.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from anchored.typing import Array, Number
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Gaussian:
+    """y ~ N(outputs, noise_var), noise_var a scalar or one value for each output."""
+
+    noise_var: Number
+    family: ClassVar[str] = "gaussian"
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        return jnp.sum(jax.scipy.stats.norm.logpdf(y, outputs, jnp.sqrt(self.noise_var)), axis=-1)
+
+    def mean(self, outputs: Array) -> Array:
+        return outputs
+
+    def variance(self, outputs: Array) -> Array:
+        return jnp.broadcast_to(jnp.asarray(self.noise_var, outputs.dtype), outputs.shape)
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        noise = jax.random.normal(key, outputs.shape, outputs.dtype)
+        return outputs + jnp.sqrt(self.variance(outputs)) * noise
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class HeteroskedasticGaussian:
+    """y ~ N(m, softplus(r) + floor): the first half of the outputs is m, the second r."""
+
+    floor: float = dataclasses.field(default=1e-6, metadata={"static": True})
+    family: ClassVar[str] = "gaussian"
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        scale = jnp.sqrt(self.variance(outputs))
+        return jnp.sum(jax.scipy.stats.norm.logpdf(y, self.mean(outputs), scale), axis=-1)
+
+    def mean(self, outputs: Array) -> Array:
+        return outputs[..., : outputs.shape[-1] // 2]
+
+    def variance(self, outputs: Array) -> Array:
+        return jax.nn.softplus(outputs[..., outputs.shape[-1] // 2 :]) + self.floor
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        mean = self.mean(outputs)
+        noise = jax.random.normal(key, mean.shape, mean.dtype)
+        return mean + jnp.sqrt(self.variance(outputs)) * noise
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Categorical:
+    """One of K classes; outputs are logits [batch, K], y is the class index [batch, 1]."""
+
+    family: ClassVar[str] = "categorical"
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        index = y.astype(jnp.int32)
+        return jnp.take_along_axis(jax.nn.log_softmax(outputs), index, axis=-1)[..., 0]
+
+    def mean(self, outputs: Array) -> Array:
+        return jax.nn.softmax(outputs)
+
+    def variance(self, outputs: Array) -> Array:
+        p = self.mean(outputs)
+        return p * (1 - p)
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        return jax.random.categorical(key, outputs)[..., None]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Bernoulli:
+    """Independent yes/no targets in {0, 1}; outputs are logits."""
+
+    family: ClassVar[str] = "bernoulli"
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        return -jnp.sum(jax.nn.softplus(jnp.where(y > 0.5, -outputs, outputs)), axis=-1)
+
+    def mean(self, outputs: Array) -> Array:
+        return jax.nn.sigmoid(outputs)
+
+    def variance(self, outputs: Array) -> Array:
+        p = self.mean(outputs)
+        return p * (1 - p)
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        return jax.random.bernoulli(key, self.mean(outputs)).astype(outputs.dtype)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Poisson:
+    """Counts; outputs are log rates."""
+
+    family: ClassVar[str] = "poisson"
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        terms = y * outputs - jnp.exp(outputs) - jax.scipy.special.gammaln(y + 1)
+        return jnp.sum(terms, axis=-1)
+
+    def mean(self, outputs: Array) -> Array:
+        return jnp.exp(outputs)
+
+    def variance(self, outputs: Array) -> Array:
+        return self.mean(outputs)
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        return jax.random.poisson(key, self.mean(outputs)).astype(outputs.dtype)

@@ -1,0 +1,249 @@
+"""How a function of one member is run for all members on this machine.
+
+`Vmapped` is one compiled program for all members; `Sharded` splits them over devices and
+`Threaded` over cores, one such program each. `OneByOne` compiles a program for a single member,
+and each core runs one at a time: for networks large enough to keep a core busy, and for
+convolutions on CPU, whose fast kernels exist neither under ``vmap`` nor in a loop.
+"""
+
+import dataclasses
+import itertools
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, partial
+from typing import NamedTuple
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from anchored.core.tree import concatenate_members, stack_members, take_members
+from anchored.typing import MemberMap, Network
+
+_LARGE_WORK = 300_000  # products of a step that keep a core busy
+
+
+@dataclasses.dataclass(frozen=True)
+class Vmapped:
+    """All members in one compiled program: ``vmap`` over members, a loop over steps."""
+
+    def loop(self, body, state, own, shared, n_steps):
+        return _vmapped_loop(body, n_members_of(state), 0, state, own, shared, n_steps)
+
+    def apply(self, function, own, shared):
+        return _vmapped_apply(function, own, shared)
+
+
+@dataclasses.dataclass(frozen=True)
+class Threaded:
+    """Equal shares of the members in as many threads, each share vmapped.
+
+    Members that cannot be shared out equally run in one program after all.
+    """
+
+    n_threads: int
+
+    def loop(self, body, state, own, shared, n_steps):
+        n_members = n_members_of(state)
+        if n_members % self.n_threads:
+            return Vmapped().loop(body, state, own, shared, n_steps)
+        size = n_members // self.n_threads
+
+        def run(first):
+            part = _vmapped_loop(body, size, first, state, own, shared, n_steps)
+            return jax.block_until_ready(part)
+
+        shares = range(0, n_members, size)
+        return _join(list(_pool(self.n_threads).map(run, shares)))
+
+    def apply(self, function, own, shared):
+        return _vmapped_apply(function, own, shared)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharded:
+    """Equal shares of the members on each device (several GPUs), in one compiled program.
+
+    Members that cannot be shared out equally run on one device after all.
+    """
+
+    n_devices: int
+
+    def loop(self, body, state, own, shared, n_steps):
+        n_members = n_members_of(state)
+        state, own = self._placed((state, own), n_members)
+        return _vmapped_loop(body, n_members, 0, state, own, shared, n_steps)
+
+    def apply(self, function, own, shared):
+        return _vmapped_apply(function, self._placed(own, n_members_of(own)), shared)
+
+    def _placed(self, tree, n_members: int):
+        if n_members % self.n_devices:
+            return tree
+        mesh = jax.make_mesh(
+            (self.n_devices,), ("member",), devices=jax.devices()[: self.n_devices]
+        )
+        return jax.device_put(tree, NamedSharding(mesh, PartitionSpec("member")))
+
+
+@dataclasses.dataclass(frozen=True)
+class OneByOne:
+    """Single members, as many at a time as there are cores, which all end together.
+
+    Parameters
+    ----------
+    looped : one compiled loop over the steps of a member; otherwise one step is compiled, and
+        taken again and again from Python.
+    """
+
+    looped: bool = False
+
+    def loop(self, body, state, own, shared, n_steps):
+        run = _single_loop if self.looped else _single_steps
+        n_members = n_members_of(state)
+        shares = _wrapped_around(n_members, n_steps, min(n_cores(), n_members))
+        done: dict[tuple[int, int], Future] = {
+            (part.member, part.end): Future() for share in shares for part in share
+        }
+
+        def work(share):
+            for part in share:
+                if part.start == 0:
+                    member = take_members(state, part.member)
+                else:
+                    member = done[part.member, part.start].result()
+                mine = take_members(own, part.member)
+                result = done[part.member, part.end]
+                try:
+                    member = run(body, member, mine, shared, part.start, part.end)
+                    result.set_result(jax.block_until_ready(member))
+                except BaseException as error:
+                    result.set_exception(error)
+                    raise
+
+        # A share waits for the one after it at most, so that one must be taken up before.
+        pool = _pool(n_cores())
+        for future in [pool.submit(work, share) for share in reversed(shares)]:
+            future.result()
+        return stack_members([done[member, n_steps].result() for member in range(n_members)])
+
+    def apply(self, function, own, shared):
+        def run(j):
+            return jax.block_until_ready(_single_apply(function, take_members(own, j), shared))
+
+        return stack_members(list(_pool(n_cores()).map(run, range(n_members_of(own)))))
+
+
+class _Part(NamedTuple):
+    """Steps ``start`` to ``end`` of a member."""
+
+    member: int
+    start: int
+    end: int
+
+
+def _wrapped_around(n_members: int, n_steps: int, n_threads: int) -> list[list[_Part]]:
+    """Equal shares of all steps for each thread (McNaughton's rule), in the order to take them.
+
+    The work of all members is laid end to end and cut. A member that is cut opens the one share
+    and closes the other, so the two parts do not overlap in time: the opening has its first steps.
+    """
+    shares: list[list[_Part]] = []
+    cuts = [n_members * n_steps * k // n_threads for k in range(n_threads + 1)]
+    for low, high in itertools.pairwise(cuts):
+        share = []
+        for member in range(low // n_steps, -(-high // n_steps)):
+            before = member * n_steps
+            behind = max(0, before + n_steps - high)  # steps that open the next share
+            ahead = max(0, low - before)  # steps that close the share before
+            share.append(_Part(member, behind, n_steps - ahead))
+        shares.append(share)
+    return shares
+
+
+def best_member_map(network: Network, n_members: int, work: int = 0) -> MemberMap:
+    """The fastest map for this network on this machine.
+
+    ``work`` is about the number of products a step of one member takes.
+    """
+    if jax.default_backend() == "cpu":
+        vmappable = getattr(network, "vmappable", True)
+        if not vmappable or work > _LARGE_WORK:
+            return OneByOne(looped=vmappable)
+        # Shares of equal size need one compilation only; small shares are not worth a thread.
+        for n_threads in range(n_cores(), 1, -1):
+            if n_members % n_threads == 0 and n_members // n_threads >= 4:
+                return Threaded(n_threads)
+    elif jax.device_count() > 1:
+        return Sharded(jax.device_count())
+    return Vmapped()
+
+
+def in_threads(function, own, shared):
+    """Stack ``function(own_j, shared)`` over j, equal shares of them on each core.
+
+    For work of many steps in one call, such as a Markov chain.
+    """
+    n_tasks = n_members_of(own)
+    n_threads = next(n for n in range(n_cores(), 0, -1) if n_tasks % n == 0)
+    size = n_tasks // n_threads
+
+    def run(first):
+        part = take_members(own, slice(first, first + size))
+        return jax.block_until_ready(_vmapped_apply(function, part, shared))
+
+    return concatenate_members(list(_pool(n_threads).map(run, range(0, n_tasks, size))))
+
+
+def n_members_of(tree) -> int:
+    """Length of the member axis of a stacked tree."""
+    return len(jax.tree.leaves(tree)[0])
+
+
+def n_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="anchored")
+
+
+_join = jax.jit(concatenate_members)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _vmapped_loop(body, size, first, state, own, shared, n_steps):
+    """Members ``first`` to ``first + size`` through ``n_steps`` steps."""
+    if size < n_members_of(state):
+        state, own = jax.tree.map(
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), (state, own)
+        )
+    step = jax.vmap(body, in_axes=(0, 0, None, None))
+    return jax.lax.fori_loop(0, n_steps, lambda i, s: step(s, own, shared, i), state)
+
+
+@partial(jax.jit, static_argnums=0)
+def _vmapped_apply(function, own, shared):
+    return jax.vmap(function, in_axes=(0, None))(own, shared)
+
+
+def _single_steps(body, state, own, shared, start, end):
+    for step in range(start, end):
+        state = _single_step(body, state, own, shared, step)
+    return state
+
+
+@partial(jax.jit, static_argnums=0)
+def _single_step(body, state, own, shared, step):
+    return body(state, own, shared, step)
+
+
+@partial(jax.jit, static_argnums=0)
+def _single_loop(body, state, own, shared, start, end):
+    return jax.lax.fori_loop(start, end, lambda i, s: body(s, own, shared, i), state)
+
+
+@partial(jax.jit, static_argnums=0)
+def _single_apply(function, own, shared):
+    return function(own, shared)

@@ -1,0 +1,255 @@
+"""Rows the way the core trains on them: weighted, merged, standardised and padded."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.typing import Array
+
+_PIECE_BYTES = 2**26  # read at a time from rows that stay where they are
+_TABLE_ROWS, _IMAGE_ROWS = 16_384, 512
+_ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
+
+# Changes a batch of inputs at random, as they are before standardising: (generator, x) -> x.
+Augment = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Training rows on the device; inputs too large for it stay `HostRows`.
+
+    Rows are padded with weight zero to one of a few lengths, so that data sets of nearly
+    the same size share one compiled program. `HostRows` are not.
+
+    Attributes
+    ----------
+    x : [padded, ...], y : [padded, target], weight : [padded].
+    n_rows : rows that are not padding.
+    """
+
+    x: Any
+    y: Array
+    weight: Array
+    n_rows: int
+
+    @classmethod
+    def make(cls, x, y, weight=None) -> "Data":
+        """From arrays x [batch, ...], y [batch] or [batch, target] and weights [batch].
+
+        A weight w counts a row w times; rows of weight zero do not count at all.
+        """
+        x = x if isinstance(x, HostRows) else np.asarray(x)
+        y = np.asarray(y)
+        weight = np.ones(len(x)) if weight is None else np.asarray(weight)
+        if not len(x) == len(y) == len(weight):
+            raise ValueError(
+                f"`x`, `y` and `weight` must have as many rows each; got {len(x)}, {len(y)} "
+                f"and {len(weight)}."
+            )
+        y = y[:, None] if y.ndim == 1 else y
+        if not (len(x) and np.all(weight >= 0) and np.any(weight > 0)):
+            raise ValueError("`weight` must be non-negative with at least one row above zero.")
+        if isinstance(x, HostRows):
+            size = len(x)
+            return cls(x, _padded(y, size, np.float32), _padded(weight, size, np.float32), size)
+        size = padded_size(len(x))
+        return cls(
+            _padded(x, size, input_type(x.dtype)),
+            _padded(y, size, np.float32),
+            _padded(weight, size, np.float32),
+            len(x),
+        )
+
+    @property
+    def total_weight(self) -> float:
+        """N of the scaling contract: how many rows the data stand for."""
+        return float(jnp.sum(self.weight))
+
+
+@dataclasses.dataclass(frozen=True)
+class HostRows:
+    """Inputs [row, ...] that stay where they are, in a memory-mapped file say, until needed.
+
+    Indexing reads, standardises and returns rows; `batch` changes them at random first.
+
+    Attributes
+    ----------
+    source : the inputs as they are.
+    index : [row] their numbers in ``source``.
+    standardiser : what is done to them when they are read.
+    augment : what is done to them before that when they are trained on.
+    """
+
+    source: np.ndarray
+    index: np.ndarray
+    standardiser: "Standardiser"
+    augment: Augment | None = None
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self), *self.source.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the rows that are read."""
+        return np.dtype(np.int32 if self.standardiser.keeps_type else np.float32)
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.prod(self.source.shape[1:])) * self.dtype.itemsize
+
+    def __getitem__(self, rows) -> np.ndarray:
+        return self._read(self.source[self.index[rows]])
+
+    def batch(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Rows as they are trained on."""
+        x = self.source[self.index[rows]]
+        if self.augment is not None:
+            x, shape = self.augment(rng, x), x.shape
+            if np.shape(x) != shape:
+                raise ValueError(
+                    f"`augment` must keep the shape of a batch, {shape}; it made {np.shape(x)}."
+                )
+        return self._read(x)
+
+    def take(self, rows) -> "HostRows":
+        """Some of the rows, still unread."""
+        return dataclasses.replace(self, index=self.index[rows])
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """All rows, a few at a time, as they are."""
+        size = max(1, _PIECE_BYTES // max(1, self.row_bytes))
+        for start in range(0, len(self), size):
+            yield self.source[self.index[start : start + size]]
+
+    def _read(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(self.standardiser.forward(x), self.dtype)
+
+
+def rows_at_once(x) -> int:
+    """Most rows of inputs ``x`` to bring through a network at a time.
+
+    Networks make images and texts much larger on their way; rows of a table stay small.
+    """
+    is_table = len(x.shape) == 2 and not np.issubdtype(x.dtype, np.integer)
+    return _TABLE_ROWS if is_table else _IMAGE_ROWS
+
+
+def input_type(dtype) -> type:
+    """What inputs are held as on the device: whole numbers stay whole."""
+    return np.int32 if np.issubdtype(dtype, np.integer) else np.float32
+
+
+def padded_size(n: int) -> int:
+    """The least number >= n of the form m * 2^k with 8 <= m < 16 (at least 16)."""
+    step = 1 << max(n.bit_length() - 4, 1)
+    return max(16, -(-n // step) * step)
+
+
+def _padded(array: np.ndarray, size: int, dtype) -> Array:
+    out = np.zeros((size, *array.shape[1:]), dtype)
+    out[: len(array)] = array
+    return jnp.asarray(out)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standardiser:
+    """z = (x - mean) / scale, column by column; constant columns keep scale one."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def fit(cls, x: np.ndarray, weight: np.ndarray) -> "Standardiser":
+        """Weighted mean and deviation of each column of x [batch, column].
+
+        Arrays of higher rank (images) get one mean and one deviation for all their values.
+        """
+        share = weight / weight.sum()
+        if x.ndim > 2:
+            rows = x.reshape(len(x), -1)
+            mean = share @ rows.mean(axis=1)
+            scale = np.sqrt(share @ np.square(rows - mean).mean(axis=1))
+            return cls(np.asarray(mean), np.asarray(scale if scale > 0 else 1.0))
+        # Dividing by the largest value first keeps squares of huge numbers finite.
+        unit = np.maximum(np.max(np.abs(x), axis=0), np.finfo(np.float64).tiny)
+        mean = share @ (x / unit)
+        scale = np.sqrt(share @ np.square(x / unit - mean))
+        # Columns constant up to rounding carry no information: do not blow the rounding up.
+        scale = np.where(scale > 1e-12 * np.abs(mean), scale * unit, 1.0)
+        return cls(mean * unit, scale)
+
+    @classmethod
+    def identity(cls) -> "Standardiser":
+        """Leaves its input as it is, type included."""
+        return cls(np.zeros((), np.int64), np.ones((), np.int64))
+
+    @classmethod
+    def of_rows(cls, rows: HostRows, weight: np.ndarray) -> "Standardiser":
+        """What `fit` gives, reading each row once and few at a time."""
+
+        def averaged(values: np.ndarray) -> np.ndarray:  # [row] of images, [row, column] of tables
+            return values if values.ndim == 2 else values.reshape(len(values), -1).mean(axis=1)
+
+        share, start, mean, square = weight / weight.sum(), 0, 0.0, 0.0
+        for piece in rows.pieces():
+            values, some = piece.astype(np.float64), share[start : start + len(piece)]
+            mean = mean + some @ averaged(values)
+            square = square + some @ averaged(np.square(values))
+            start += len(piece)
+        mean, scale = np.asarray(mean), np.sqrt(np.maximum(square - np.square(mean), 0.0))
+        # What is constant up to rounding carries no information.
+        return cls(mean, np.where(scale > _ROUNDING * np.abs(mean), scale, 1.0))
+
+    @property
+    def keeps_type(self) -> bool:
+        """Whether it leaves its input as it is, type included."""
+        return self.scale.dtype.kind == "i"
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        if self.keeps_type:
+            return x
+        return (x - self.mean) / self.scale
+
+
+def merge_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray):
+    """Drop rows of weight zero and merge equal rows, adding their weights.
+
+    The result is in an order that depends on the rows alone, so a fit is the same whether
+    a row is repeated or weighted, and in whatever order the rows came.
+    """
+    keep = weight > 0
+    x, y, weight = x[keep], y[keep], weight[keep]
+    code = _row_codes(x) * np.uint64(0x9E3779B97F4A7C15) + _row_codes(y)
+    order = np.argsort(code, kind="stable")
+    x, y, weight, code = x[order], y[order], weight[order], code[order]
+    again = np.flatnonzero(code[1:] == code[:-1]) + 1
+    if not len(again):
+        return x, y, weight
+    same = _equal_rows(x, again) & _equal_rows(y, again)
+    starts = np.delete(np.arange(len(x)), again[same])
+    return x[starts], y[starts], np.add.reduceat(weight, starts)
+
+
+def _equal_rows(array: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Whether each row of ``index`` equals the row before it."""
+    return np.all((array[index] == array[index - 1]).reshape(len(index), -1), axis=1)
+
+
+def _row_codes(array: np.ndarray) -> np.ndarray:
+    """A 64-bit code of each row: equal rows have equal codes, exact whatever their position."""
+    flat = np.ascontiguousarray(array.reshape(len(array), -1), dtype=np.float64) + 0.0
+    mixers = np.random.default_rng(0).integers(1, 2**63, flat.shape[1], dtype=np.uint64)
+    code = np.zeros(len(flat), np.uint64)
+    for column, mixer in zip(flat.view(np.uint64).T, mixers | np.uint64(1), strict=True):
+        mixed = (column ^ (column >> np.uint64(29))) * mixer
+        code += mixed ^ (mixed >> np.uint64(32))
+    return code

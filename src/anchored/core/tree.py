@@ -1,0 +1,114 @@
+"""Pytree helpers: stacked members, leaf paths, and a hashable ravelling of parameters."""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.typing import Array, Params
+
+
+def leaf_paths(tree: Params) -> list[str]:
+    """The path of each leaf as text, e.g. ``0/weight``, in flattening order."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in leaves]
+
+
+def take_members(tree: Params, index: Any) -> Params:
+    """Select members (axis 0) of a stacked tree; an integer index drops the axis.
+
+    By NumPy: JAX would compile several programs for each shape of a leaf.
+    """
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), tree)
+
+
+def concatenate_members(trees: list[Params]) -> Params:
+    """Join stacked trees along the member axis."""
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trees)
+
+
+def stack_members(trees: list[Params]) -> Params:
+    """Stack the trees of single members along a new member axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def squared_distance(a: Params, b: Params, scale: Params) -> Array:
+    """sum_i ((a_i - b_i) / scale_i)^2 over all leaves."""
+    terms = jax.tree.map(lambda u, v, s: jnp.sum(jnp.square((u - v) / s)), a, b, scale)
+    return jax.tree.reduce(jnp.add, terms)
+
+
+@dataclasses.dataclass(frozen=True)
+class Raveller:
+    """Turns a pytree of one structure into a vector and back.
+
+    Unlike `jax.flatten_util.ravel_pytree` it is hashable, so a compiled program that
+    contains it is found again by the next fit of the same shapes.
+    """
+
+    treedef: Any
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def like(cls, tree: Params) -> "Raveller":
+        leaves, treedef = jax.tree.flatten(tree)
+        return cls(treedef, tuple(leaf.shape for leaf in leaves))
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    def ravel(self, tree: Params) -> Array:
+        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+    def ravel_members(self, tree: Params) -> Array:
+        """Vectors [member, size] of a stacked tree; by NumPy, which compiles nothing."""
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+        flat = [leaf.reshape(len(leaf), -1) for leaf in leaves]
+        return jnp.asarray(np.concatenate(flat, axis=1))
+
+    def unravel_members(self, vectors: Array) -> Params:
+        """The stacked tree of vectors [member, size]; the inverse of `ravel_members`."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        parts = np.split(np.asarray(vectors), ends[:-1], axis=1)
+        leaves = [
+            jnp.asarray(part.reshape(len(part), *shape))
+            for part, shape in zip(parts, self.shapes, strict=True)
+        ]
+        return jax.tree.unflatten(self.treedef, leaves)
+
+    def unravel(self, vector: Array) -> Params:
+        leaves, start = [], 0
+        for shape in self.shapes:
+            stop = start + math.prod(shape)
+            leaves.append(vector[start:stop].reshape(shape))
+            start = stop
+        return jax.tree.unflatten(self.treedef, leaves)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Carried:
+    """An object on its way into a compiled program: its arrays as data, the rest as its key.
+
+    The class is part of that key by our own doing: to JAX 0.10 two registered dataclasses
+    with as many fields are one structure, and it may run one with the program of the other.
+    """
+
+    arrays: Any  # the object itself if it is a pytree
+    plain: Any = dataclasses.field(metadata={"static": True})  # its class, or else the object
+
+
+def as_pytree(value: Any) -> Carried:
+    """Wrap a registered pytree or a plain (hashable) object for `jit`."""
+    leaves = jax.tree.leaves(value)
+    is_plain = len(leaves) == 1 and leaves[0] is value
+    return Carried(None, value) if is_plain else Carried(value, type(value))
+
+
+def from_pytree(carried: Carried) -> Any:
+    """Inverse of `as_pytree`."""
+    return carried.plain if carried.arrays is None else carried.arrays

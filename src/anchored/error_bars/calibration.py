@@ -1,0 +1,146 @@
+"""Spread, noise and temperature fitted to predictions of rows the networks had not seen.
+
+For M member means of variance s^2 at a held-out row, the target is taken to be Student-t around
+the pooled mean with
+
+    scale^2 = (factor + 1 / M) s^2 + noise_var (1 - 2 / noise_dof)
+    1 / dof = share^2 / (M - 1) + (1 - share)^2 / noise_dof
+
+where ``share`` is that of the members' spread in the scale; s^2 / M is what the mean of M is off
+by in any case, so fewer members may be used here than later. Factor, noise and the tails of the
+noise are those of highest likelihood, with weak priors that matter for a few dozen rows only.
+
+A variance of few members is itself so noisy that its factor would come out too small, and
+intervals far from the data too narrow. In the fit each s^2 is therefore moderated: drawn towards
+what all rows have in common, as much as their scatter says is chance (Smyth 2004).
+
+Class probabilities, averaged over the members, are raised to the power 1 / temperature.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special
+
+from anchored.prediction.predictive import Predictive, standard_log_density
+from anchored.prediction.special import combined, tempered
+
+_MAX_ROWS = 5_000  # more rows would not change three numbers
+_LEAST_NOISE = 1e-9  # share of the mean squared error
+_LEAST_DOF = 2.1  # the variance of the noise must be finite
+_USUAL_DOF = 10.0  # centre of the prior of noise_dof ...
+_DOF_SPREAD = 1.5  # ... and its deviation, in logs
+_FACTOR_SPREAD = 1.0  # deviation of the factor around one, in logs
+_LEAST_COMMON, _MOST_COMMON = 0.02, 1e4  # degrees of freedom that rows have in common
+_TINY = 1e-150
+_TEMPERATURES = (0.1, 10.0)
+_LOG_TEMPERATURE_SPREAD = 0.5  # deviation of its prior around one, in logs
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """What held-out rows say of the spread and the noise.
+
+    Attributes
+    ----------
+    factor : on the variance of the members; 1 leaves it as it is.
+    noise_var : variance of the noise, in the squared units of the target.
+    noise_dof : degrees of freedom of the noise as a Student-t: 2.1 has heavy tails, hundreds
+        are normal.
+    """
+
+    factor: float
+    noise_var: float
+    noise_dof: float
+
+    def predictive(
+        self, members: np.ndarray, shape: np.ndarray | float = 1.0, family: str = "student-t"
+    ) -> Predictive:
+        """Pool member means [member, batch]; ``shape`` [batch] multiplies the noise."""
+        noise = np.broadcast_to(self.noise_var * shape, members.shape)
+        dist = Predictive.from_members(members, noise, family)
+        epistemic = self.factor * dist.epistemic_var
+        return dataclasses.replace(dist, epistemic_var=epistemic, noise_dof=self.noise_dof)
+
+    def log_density(self, members, y, shape, spread: tuple[np.ndarray, float]) -> np.ndarray:
+        """Of held-out targets [batch], with the moderated ``spread`` of their few members."""
+        variance, spread_dof = spread
+        total = (self.factor + 1 / len(members)) * variance
+        scale2, dof = combined(total, spread_dof, self.noise_var * shape, self.noise_dof)
+        z = (y - members.mean(axis=0)) / np.sqrt(scale2)
+        return standard_log_density(z, dof) - 0.5 * np.log(scale2)
+
+
+def calibrate(
+    members: np.ndarray, y: np.ndarray, weight: np.ndarray, shape: np.ndarray | float = 1.0
+) -> Calibration:
+    """Fit to held-out rows: member means [member, batch], targets and weights [batch].
+
+    The noise is ``noise_var`` times ``shape`` [batch] where that is given.
+    """
+    shape = np.broadcast_to(shape, y.shape)[:_MAX_ROWS]
+    members, y, weight = members[:, :_MAX_ROWS], y[:_MAX_ROWS], weight[:_MAX_ROWS]
+    square = max(np.average(np.square(y - members.mean(axis=0)), weights=weight), _TINY)
+    spread = moderated(members, weight)
+
+    def made(theta: np.ndarray) -> Calibration:
+        log_factor, log_noise, log_dof = theta
+        noise_var = np.exp(log_noise) * square
+        return Calibration(np.exp(log_factor), noise_var, _LEAST_DOF + np.exp(log_dof))
+
+    def negative(theta: np.ndarray) -> float:
+        surprise = (theta[0] / _FACTOR_SPREAD, (theta[2] - np.log(_USUAL_DOF)) / _DOF_SPREAD)
+        log_density = made(theta).log_density(members, y, shape, spread)
+        return (0.5 * np.square(surprise).sum() - weight @ log_density) / weight.sum()
+
+    bounds = [(-4.0, 4.0), (np.log(_LEAST_NOISE), 3.0), (-3.0, 6.0)]
+    # Two starts, mostly noise and mostly spread: there may be a maximum for each.
+    starts = [np.array([0.0, log_noise, np.log(_USUAL_DOF)]) for log_noise in (-0.5, -8.0)]
+    found = [optimize.minimize(negative, s, method="L-BFGS-B", bounds=bounds) for s in starts]
+    return made(min(found, key=lambda result: result.fun).x)
+
+
+def fit_temperature(probabilities: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> float:
+    """The temperature of highest likelihood for held-out rows: above one, they were too sure.
+
+    ``probabilities`` [batch, class] are averages over members, ``labels`` [batch] class numbers.
+    """
+    p = np.maximum(probabilities, np.finfo(np.float32).tiny)
+
+    def negative(log_temperature: float) -> float:
+        picked = np.take_along_axis(tempered(p, np.exp(log_temperature)), labels[:, None], axis=1)
+        surprise = log_temperature / _LOG_TEMPERATURE_SPREAD
+        return float(0.5 * surprise**2 - weight @ np.log(np.maximum(picked[:, 0], _TINY)))
+
+    found: Any = optimize.minimize_scalar(
+        negative, bounds=np.log(_TEMPERATURES), method="bounded", options={"xatol": 1e-4}
+    )
+    return float(np.exp(found.x))
+
+
+def moderated(members: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
+    """Variance of the members at each row, moderated, and its degrees of freedom.
+
+    If true variances are scaled inverse chi-squares, log s^2 scatters by trigamma of half the
+    degrees of freedom of s^2 and of theirs; the latter and the scale follow from its moments.
+    """
+    dof = len(members) - 1
+    variance = np.maximum(members.var(axis=0, ddof=1), _TINY)
+    logs = np.log(variance) - special.digamma(dof / 2) + np.log(dof / 2)
+    centre = np.average(logs, weights=weight)
+    chance = special.polygamma(1, dof / 2)
+    scatter = np.average(np.square(logs - centre), weights=weight) - chance
+    if scatter <= special.polygamma(1, _MOST_COMMON / 2):
+        return np.full_like(variance, np.exp(centre)), np.inf
+    if scatter >= special.polygamma(1, _LEAST_COMMON / 2):
+        return variance, dof
+    common = 2 * _trigamma_inverse(scatter)
+    centre += special.digamma(common / 2) - np.log(common / 2)
+    return (common * np.exp(centre) + dof * variance) / (common + dof), common + dof
+
+
+def _trigamma_inverse(value: float) -> float:
+    least, most = _LEAST_COMMON / 2, _MOST_COMMON / 2
+    found: Any = optimize.brentq(lambda h: special.polygamma(1, h) - value, least, most)
+    return float(found)

@@ -1,0 +1,167 @@
+"""How much noise there is, and where, learned from rows held out of the training.
+
+The noise at x is a level times a shape, exp g(x). Small anchored networks learn g from the
+residuals of held-out rows, with the members' spread taken into account; whether they help is
+decided on rows that they have not seen either. Level, tails and the factor on the spread are
+then fitted to all held-out rows (`calibration`).
+"""
+
+import dataclasses
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.core.ensembles import Ensemble, Folds, fit_ensemble
+from anchored.core.networks import MLP
+from anchored.core.priors import Prior
+from anchored.core.rows import Data
+from anchored.core.training import Schedule
+from anchored.error_bars.calibration import Calibration, calibrate, moderated
+from anchored.prediction.conformal import Conformal
+from anchored.typing import Array, Number
+
+MIN_SHAPE_ROWS = 100  # held-out rows below which the noise is a constant
+_NETWORK = MLP((50,))
+_FIRST_VAR = 1.0  # of the prior of log noise: a deviation of about one
+_DOF = 5.0  # tails while the shape is learned, so that single rows do not rule it
+_N_MEMBERS = 5
+_N_FOLDS = 3
+_STEPS, _RATE = 3_000, 0.01
+_BATCH_SIZES, _ROWS_PER_BATCH_ROW = (64, 1_024), 20
+_CLIP = 8.0  # log noise is kept within this many nats while it is learned
+
+
+class Shape(NamedTuple):
+    """Noise relative to its level, as a function of the inputs."""
+
+    ensemble: Ensemble
+    least: float  # of log noise at the rows it was learned from;
+    most: float  # beyond them it is not extrapolated
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        log_noise = self.ensemble.moments(x)[0][..., 0].mean(axis=0)
+        return np.exp(np.clip(log_noise.astype(np.float64), self.least, self.most))
+
+
+class NoiseModel(NamedTuple):
+    """What held-out rows say of the spread and the noise of one output."""
+
+    calibration: Calibration
+    shape: Shape | None  # None: the noise is the same everywhere
+    conformal: Conformal
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """Variance of the noise at each row of ``x``."""
+        shape = np.ones(len(x)) if self.shape is None else self.shape(x)
+        return self.calibration.noise_var * shape
+
+
+def learn_noise(
+    key: Array,
+    x: np.ndarray,
+    members: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    family: str = "student-t",
+) -> NoiseModel:
+    """From held-out rows: inputs, member means [member, batch], targets and weights [batch].
+
+    ``family`` is that of the predictives to come, on which the width of intervals depends.
+    """
+
+    def model(shape: Shape | None, unseen: np.ndarray | float) -> NoiseModel:
+        calibration = calibrate(members, y, weight, unseen)
+        dist = calibration.predictive(members, unseen, family)
+        return NoiseModel(calibration, shape, dist.held_out(y, weight))
+
+    constant = model(None, 1.0)
+    residual = y - members.mean(axis=0)
+    # Tokens, whole numbers, say nothing by their size.
+    plain = x.ndim == 2 and np.issubdtype(x.dtype, np.floating)
+    if len(y) < MIN_SHAPE_ROWS or not plain or not residual.any():
+        return constant
+    folds = np.arange(len(y)) % _N_FOLDS
+    spread = (constant.calibration.factor + 1 / len(members)) * moderated(members, weight)[0]
+    learned = _learn_shape(key, x, residual, spread, weight, folds)
+    if learned is None:
+        return constant
+    shape, unseen = learned
+    gains = _gains(members, y, weight, unseen, folds)
+    gain = np.average(gains, weights=weight)
+    error = np.sqrt(np.average(np.square(gains - gain), weights=weight) / len(y))
+    if not gain > error:
+        return constant
+    return model(shape, unseen)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Residual:
+    """Residuals with known spread; outputs are log noise relative to ``level``."""
+
+    level: Number = 0.5
+    family: ClassVar[str] = "gaussian"
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        residual, spread = y[..., 0], y[..., 1]
+        scale2 = spread + self.level * jnp.exp(self.mean(outputs)[..., 0])
+        return -0.5 * (jnp.log(scale2) + (_DOF + 1) * jnp.log1p(residual**2 / (scale2 * _DOF)))
+
+    def mean(self, outputs: Array) -> Array:
+        log_noise = jnp.clip(outputs, -_CLIP, _CLIP)
+        return jnp.concatenate([log_noise, log_noise], axis=-1)
+
+    def variance(self, outputs: Array) -> Array:
+        return jnp.zeros_like(self.mean(outputs))
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        """Residuals of rows without spread."""
+        scale = jnp.sqrt(self.level * jnp.exp(self.mean(outputs)[..., :1]))
+        residual = scale * jax.random.t(key, _DOF, scale.shape, scale.dtype)
+        return jnp.concatenate([residual, jnp.zeros_like(residual)], axis=-1)
+
+
+def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.ndarray] | None:
+    """The shape, and its values at each row by networks that did not see the row.
+
+    None if a network diverged.
+    """
+    unit = np.average(np.square(residual), weights=weight)
+    targets = np.stack([residual / np.sqrt(unit), spread / unit], axis=-1)
+    who = np.repeat(np.arange(-1, _N_FOLDS), _N_MEMBERS)
+    batch_size = int(np.clip(len(x) // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
+    ensemble = fit_ensemble(
+        key,
+        _NETWORK,
+        Prior.for_network(_NETWORK, x[:1], _FIRST_VAR),
+        Residual(),
+        Data.make(x, targets, weight),
+        n_members=len(who),
+        schedule=Schedule.of_steps(_STEPS, len(x), batch_size, _RATE),
+        folds=Folds(folds, who),
+    )
+    if ensemble.dropped:
+        return None
+    log_noise = ensemble.moments(x)[0][..., 0].astype(np.float64)
+    unseen = np.empty(len(x))
+    for fold in range(_N_FOLDS):
+        unseen[folds == fold] = log_noise[who == fold][:, folds == fold].mean(axis=0)
+    kept = np.flatnonzero(who == -1)
+    seen = log_noise[kept].mean(axis=0)
+    return Shape(ensemble.take(kept), seen.min(), seen.max()), np.exp(unseen)
+
+
+def _gains(members, y, weight, shape, folds) -> np.ndarray:
+    """What the shape adds to the log density of each row, given the other folds."""
+    gains = np.empty(len(y))
+    variance, dof = moderated(members, weight)
+    for fold in range(_N_FOLDS):
+        here, rest = folds == fold, folds != fold
+        with_shape = calibrate(members[:, rest], y[rest], weight[rest], shape[rest])
+        without = calibrate(members[:, rest], y[rest], weight[rest])
+        held = members[:, here], y[here]
+        gains[here] = with_shape.log_density(*held, shape[here], (variance[here], dof))
+        gains[here] -= without.log_density(*held, 1.0, (variance[here], dof))
+    return gains

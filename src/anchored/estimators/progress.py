@@ -1,0 +1,48 @@
+"""Progress bars, shown only when asked for."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from anchored.core.training import OnCheck, Progress
+
+
+@contextmanager
+def _bar(title: str, first_words: str) -> Iterator:
+    """Yield ``update(words, done, total)`` of a bar with the time left, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn(title), BarColumn(), TextColumn("{task.description}"))
+    times = (TimeElapsedColumn(), TextColumn("done,"), TimeRemainingColumn(), TextColumn("left"))
+    with Bar(*columns, *times, console=Console(stderr=True), speed_estimate_period=3600) as bar:
+        task = bar.add_task(first_words, total=None)
+
+        def update(words: str, done: float, total: float) -> None:
+            bar.update(task, description=words, completed=done, total=total)
+
+        yield update
+        bar.update(task, total=bar.tasks[task].completed)  # full, also after an early stop
+
+
+@contextmanager
+def progress_bar(verbose: int, title: str) -> Iterator[OnCheck | None]:
+    """Yield a callback for `fit_ensemble` that draws a bar, or None if not ``verbose``."""
+    if not verbose:
+        yield None
+        return
+    with _bar(title, "compiling") as update:
+
+        def on_check(progress: Progress) -> None:
+            words = f"step {progress.step:,} of {progress.n_steps:,}"
+            words += f", objective {progress.objective.mean():.4g}"
+            update(words, progress.step, progress.n_steps)
+
+        yield on_check
+
+
+@contextmanager
+def cell_bar(title: str) -> Iterator[Callable[[str, float, float], None]]:
+    """Yield a callback for `experiments.run` that draws a bar of the cells."""
+    with _bar(title, "starting") as update:
+        yield update

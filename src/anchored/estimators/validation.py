@@ -1,0 +1,62 @@
+"""Checks of what users hand to the estimators, each with a message that names the repair."""
+
+import numpy as np
+
+from anchored.errors import bad_value
+
+_MAX_INPUT = 1e30  # standardised; float32 ends at 3e38
+
+
+def whole(argument: str, value) -> int:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1:
+        return int(value)
+    raise bad_value(argument, value, "a positive whole number")
+
+
+def positive(argument: str, value, need: str = 'a positive number or "auto"') -> float:
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if is_number and np.isfinite(value) and value > 0:
+        return float(value)
+    raise bad_value(argument, value, need)
+
+
+def check_columns(X) -> None:
+    """Name the columns of a data frame that are not numbers, before an array hides them."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return
+    dtypes = dict(zip(X.columns, list(X.dtypes), strict=True))
+    text = [name for name, dtype in dtypes.items() if _is_text(dtype)]
+    if text:
+        raise ValueError(
+            f"`X` has columns that are not numbers: {text}. Encode them first, e.g. with "
+            "scikit-learn's OneHotEncoder in a Pipeline, or drop them."
+        )
+
+
+def _is_text(dtype) -> bool:
+    words = ("object", "str", "categor", "date", "time", "duration", "enum")
+    return any(word in str(dtype).lower() for word in words)
+
+
+def check_network(network) -> None:
+    """A network of the user's own is an object that can start and apply itself."""
+    if isinstance(network, type) or not (hasattr(network, "init") and hasattr(network, "apply")):
+        raise bad_value("network", network, "an object with `init` and `apply`, e.g. MLP((50,))")
+
+
+def check_tokens(network, x: np.ndarray) -> np.ndarray:
+    """Word numbers must be whole and inside the network's vocabulary, if it says one."""
+    most = getattr(network, "vocabulary", np.inf)
+    if not np.issubdtype(x.dtype, np.integer) or x.min() < 0 or x.max() >= most:
+        raise ValueError(f"`X` must hold whole numbers from 0 to {most - 1}, the words' numbers.")
+    return x
+
+
+def check_range(z: np.ndarray) -> np.ndarray:
+    """Refuse standardised inputs that single precision cannot hold."""
+    if z.dtype.kind == "f" and not np.all(np.abs(z) < _MAX_INPUT):
+        raise ValueError(
+            f"`X` has values more than {_MAX_INPUT:.0e} deviations of the training data away "
+            "from its mean; check the units or clip them."
+        )
+    return z

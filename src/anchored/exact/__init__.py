@@ -1,0 +1,1 @@
+"""Exact references: kernels of infinite width, Gaussian processes, evidence, randomised MAP."""

@@ -1,0 +1,224 @@
+"""Exact Gaussian process on the kernel of the infinitely wide network: the ground truth.
+
+All of it in float64, whatever JAX's default is. With row weights w the noise of row i is
+noise_var / w_i, which is exactly a row seen w_i times.
+
+    evidence  log p(y) = -1/2 y' C^-1 y - 1/2 log|C| - n/2 log 2 pi,   C = K + noise
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import linalg, special
+
+from anchored.core.networks import MLP
+from anchored.core.priors import Prior
+from anchored.errors import unknown_name
+from anchored.exact.kernels import EXACT, Kernel
+from anchored.prediction.predictive import Predictive
+from anchored.typing import Array, Network
+
+_JITTER = 1e-10  # relative to the prior variance; keeps noise-free Cholesky factors finite
+_MAX_NEWTON = 50
+_BLOCK_ROWS = 4_096  # rows predicted at a time
+
+(_invert,) = linalg.get_lapack_funcs(("potri",), dtype=np.float64)
+
+
+def twin(network: Network, prior: Prior) -> Kernel:
+    """The kernel of ``network`` with its hidden layers infinitely wide, under ``prior``.
+
+    Needs a zero-mean prior whose scale is uniform in each leaf (the input layer's weights
+    may differ by feature), because only then is the limit a Gaussian process we can write.
+    """
+    if not isinstance(network, MLP):
+        raise TypeError(
+            f"Only an `MLP` has a known infinite-width twin; got {type(network).__name__}."
+        )
+    if network.activation not in EXACT:
+        raise unknown_name("activation", network.activation, EXACT)
+    if any(np.any(np.asarray(leaf) != 0) for leaf in jax.tree.leaves(prior.mean)):
+        raise ValueError("`prior` must have zero means for an infinite-width twin to exist.")
+    if any(np.any(np.isinf(leaf)) for leaf in jax.tree.leaves(prior.scale)):
+        raise ValueError("`prior` is flat in places; an infinite-width twin needs finite scales.")
+    layers = [_layer_variances(i, layer) for i, layer in enumerate(prior.scale)]
+    (bias_var, weight_var, _), rest = layers[0], layers[1:]
+    later = tuple((bias, float(weight[0]) * n_in) for bias, weight, n_in in rest)
+    return Kernel(bias_var, weight_var, later, EXACT[network.activation])
+
+
+def _layer_variances(index: int, scale: dict) -> tuple[float, np.ndarray, int]:
+    """Bias variance, weight variance for each input, and fan-in of one layer."""
+    weight = np.square(np.asarray(scale["weight"], np.float64))
+    bias = np.square(np.asarray(scale.get("bias", np.zeros(1)), np.float64))
+    uniform = weight[:, :1] if index == 0 else weight[:1, :1]
+    if not (np.allclose(weight, uniform, rtol=1e-5) and np.allclose(bias, bias[0], rtol=1e-5)):
+        raise ValueError(
+            f"`prior` has differing scales inside layer {index}; an infinite-width twin "
+            "needs one scale for its weights and one for its biases."
+        )
+    return float(bias[0]), weight[:, 0], len(weight)
+
+
+@dataclasses.dataclass(frozen=True)
+class GP:
+    """A Gaussian process conditioned on data; make one with `condition`."""
+
+    kernel: Kernel
+    noise_var: np.ndarray  # [out]
+    x: np.ndarray  # [batch, feature]
+    factors: tuple[np.ndarray, ...]  # lower Cholesky factor of C for each output
+    alphas: np.ndarray  # C^-1 y, [batch, out]
+
+    def predict(self, x: np.ndarray) -> Predictive:
+        """Exact posterior mean and variance at ``x``; the noise is the aleatoric part."""
+        x = np.asarray(x, np.float64)
+        blocks = [x[i : i + _BLOCK_ROWS] for i in range(0, max(len(x), 1), _BLOCK_ROWS)]
+        mean, epistemic = map(np.concatenate, zip(*map(self._moments, blocks), strict=True))
+        return Predictive(mean, epistemic, np.broadcast_to(self.noise_var, mean.shape))
+
+    def _moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with jax.enable_x64(True):
+            cross = np.asarray(_covariance(self.kernel, x, self.x))
+            prior_var = np.asarray(_variance(self.kernel, x))
+        solved = [linalg.solve_triangular(f, cross.T, lower=True) for f in self.factors]
+        explained = np.stack([np.sum(s * s, axis=0) for s in solved], axis=-1)
+        return cross @ self.alphas, np.maximum(prior_var[:, None] - explained, 0.0)
+
+    def sample(self, seed: int | Sequence[int], x: np.ndarray, n_samples: int) -> np.ndarray:
+        """Posterior functions [sample, batch, out] at ``x``, without noise."""
+        x = np.asarray(x, np.float64)
+        with jax.enable_x64(True):
+            cross = np.asarray(_covariance(self.kernel, x, self.x))
+            prior_cov = np.asarray(_covariance(self.kernel, x, x))
+        rng = np.random.default_rng(seed)
+        draws = []
+        for factor, alpha in zip(self.factors, self.alphas.T, strict=True):
+            solved = linalg.solve_triangular(factor, cross.T, lower=True)
+            values, vectors = np.linalg.eigh(prior_cov - solved.T @ solved)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+            draws.append(cross @ alpha + rng.standard_normal((n_samples, len(x))) @ root.T)
+        return np.stack(draws, axis=-1)
+
+
+def condition(kernel: Kernel, x, y, noise_var, weight=None) -> GP:
+    """Condition on inputs [batch, feature] and targets [batch, out] (or [batch])."""
+    x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
+    with jax.enable_x64(True):
+        prior_cov = np.asarray(_covariance(kernel, x, x))
+    factors = tuple(_factor(prior_cov, noise / weight) for noise in noise_var)
+    alphas = [linalg.cho_solve((f, True), t) for f, t in zip(factors, y.T, strict=True)]
+    return GP(kernel, noise_var, x, factors, np.stack(alphas, axis=-1))
+
+
+def log_evidence(kernel: Kernel, x, y, noise_var, weight=None) -> float:
+    """Log marginal likelihood of the targets, summed over outputs."""
+    x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
+    with jax.enable_x64(True):
+        prior_cov = np.asarray(_covariance(kernel, x, x))
+    return sum(
+        _output_evidence(_factor(prior_cov, noise / weight), target, noise, weight)[0]
+        for noise, target in zip(noise_var, y.T, strict=True)
+    )
+
+
+def evidence_gradient(
+    make_kernel: Callable[[Array], Kernel], theta: np.ndarray, x, y, noise_var, weight=None
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Evidence of ``make_kernel(theta)``, its gradient in theta and in log noise_var.
+
+    For a slope S of the covariance C the evidence changes by (a' S a - tr(C^-1 S)) / 2 with
+    a = C^-1 y. JAX gives the slopes of the kernel; no Cholesky factor is differentiated.
+    """
+    x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
+    with jax.enable_x64(True):
+        prior_cov, slopes = map(np.asarray, _covariance_and_slopes(make_kernel, theta, x))
+    value, in_theta, in_log_noise = 0.0, np.zeros(len(theta)), np.zeros(len(noise_var))
+    for out, (noise, target) in enumerate(zip(noise_var, y.T, strict=True)):
+        factor = _factor(prior_cov, noise / weight)
+        evidence, alpha = _output_evidence(factor, target, noise, weight)
+        inverse, _ = _invert(factor, lower=1, overwrite_c=1)  # lower half only
+        diagonal = np.diag(inverse)
+        for i, slope in enumerate(slopes):
+            trace = 2 * np.vdot(inverse, slope) - diagonal @ np.diag(slope)
+            in_theta[i] += 0.5 * (alpha @ slope @ alpha - trace)
+        in_log_noise[out] = 0.5 * (alpha**2 - diagonal) @ (noise / weight)
+        in_log_noise[out] -= 0.5 * np.sum(weight - 1)
+        value += evidence
+    return value, in_theta, in_log_noise
+
+
+def laplace_log_evidence(kernel: Kernel, x, labels, weight=None) -> float:
+    """Laplace's log evidence of GP classification with a logistic likelihood.
+
+    ``labels`` [batch] are +1 or -1. Newton's iterations for the mode and the evidence at it
+    follow Rasmussen and Williams (2006), algorithm 3.1.
+    """
+    x, labels, _, weight = _as_float64(x, labels, 1.0, weight)
+    with jax.enable_x64(True):
+        prior_cov = np.asarray(_covariance(kernel, x, x))
+    labels, latent, previous = labels[:, 0], np.zeros(len(x)), -np.inf
+    for _ in range(_MAX_NEWTON):
+        p = special.expit(latent)
+        curvature = weight * np.maximum(p * (1 - p), 1e-12)
+        root = np.sqrt(curvature)
+        factor = _factor(root[:, None] * prior_cov * root, np.ones(len(x)))
+        b = curvature * latent + weight * ((labels + 1) / 2 - p)
+        solved = linalg.cho_solve((factor, True), root * (prior_cov @ b))
+        alpha = b - root * solved
+        latent = prior_cov @ alpha
+        log_lik = weight @ special.log_expit(labels * latent)
+        value = log_lik - 0.5 * alpha @ latent - np.sum(np.log(np.diag(factor)))
+        if abs(value - previous) < 1e-6 * max(1.0, abs(value)):
+            break
+        previous = value
+    return float(value)
+
+
+def _output_evidence(factor, target, noise, weight) -> tuple[float, np.ndarray]:
+    """Log evidence of one output, and C^-1 y."""
+    alpha = linalg.cho_solve((factor, True), target)
+    value = -0.5 * target @ alpha - np.sum(np.log(np.diag(factor)))
+    value -= 0.5 * len(target) * np.log(2 * np.pi)
+    # A row of weight w stands for w rows; this is what the other w - 1 add.
+    value -= 0.5 * np.sum((weight - 1) * np.log(2 * np.pi * noise) + np.log(weight))
+    return float(value), alpha
+
+
+def _factor(prior_cov: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    cov = prior_cov.copy()
+    cov[np.diag_indices_from(cov)] += noise + _JITTER * np.mean(np.diag(prior_cov))
+    return linalg.cholesky(cov, lower=True, overwrite_a=True, check_finite=False)
+
+
+def _as_float64(x, y, noise_var, weight):
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    y = y[:, None] if y.ndim == 1 else y
+    noise_var = np.broadcast_to(np.asarray(noise_var, np.float64), y.shape[1:])
+    weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
+    return x, y, noise_var, weight
+
+
+@jax.jit
+def _covariance(kernel: Kernel, x1, x2):
+    return kernel.covariance(x1, x2)
+
+
+@jax.jit
+def _variance(kernel: Kernel, x):
+    return kernel.variance(x)
+
+
+@partial(jax.jit, static_argnums=0)
+def _covariance_and_slopes(make_kernel, theta, x):
+    """Prior covariance and its derivative [parameter, batch, batch] in each of theta."""
+
+    def slope(direction):
+        return jax.jvp(lambda t: make_kernel(t).covariance(x, x), (theta,), (direction,))
+
+    covariance, slopes = jax.vmap(slope, out_axes=(None, 0))(jnp.eye(len(theta)))
+    return covariance, slopes

@@ -1,0 +1,1 @@
+"""A fitted model as one record, its file, and predictions from it without JAX."""

@@ -1,0 +1,207 @@
+"""A saved model as an ONNX graph, for programs that are not written in Python.
+
+Input ``x`` [row, feature], float32, as it comes: standardising is part of the graph. Outputs are
+float64: ``mean``, ``epistemic_std`` and ``std`` [row, out] in the units of the target, or
+``probabilities`` [row, class]. Intervals, the novelty score and the encoding of tables are not
+part of the graph; the names of features and labels are in its ``doc_string``.
+Needs ``pip install 'anchored[onnx]'``.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anchored import __version__
+from anchored._files import write_whole
+from anchored.model.record import FittedEnsemble, FittedModel, FittedNoise, FittedRegression
+from anchored.model.runtime import LEAKY_SLOPE, LOG_NOISE_CLIP, Model
+
+OPSET = 18  # read by every runtime since 2023
+_IR_VERSION = 8  # that of this opset
+
+
+def export(model: Model, path: str | Path) -> None:
+    """Write the graph of a model from `anchored.model.runtime.load`, whole or not at all."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError("ONNX files need `pip install 'anchored[onnx]'`.") from error
+
+    graph = _Graph()
+    fitted = model.fitted
+    rows = graph.cast(graph.standardised("x", fitted), np.float32)
+    outputs = graph.cast(graph.network(rows, fitted.ensemble), np.float64)
+    if fitted.regression is None:
+        made = {"probabilities": graph.probabilities(outputs, fitted.temperature)}
+    else:
+        made = graph.moments(outputs, rows, fitted.ensemble, fitted.regression)
+    for name, value in made.items():
+        graph.add("Identity", [value], name)
+    n_outputs = {True: "class", False: "output"}[fitted.regression is None]
+    proto = onnx.helper.make_graph(
+        graph.nodes,
+        "anchored",
+        [_described("x", onnx.TensorProto.FLOAT, fitted.n_features)],
+        [_described(name, onnx.TensorProto.DOUBLE, n_outputs) for name in made],
+        graph.constants,
+        doc_string=_doc(fitted, model.encoder),
+    )
+    opset = onnx.helper.make_opsetid("", OPSET)
+    whole = onnx.helper.make_model(
+        proto,
+        opset_imports=[opset],
+        ir_version=_IR_VERSION,
+        producer_name="anchored",
+        producer_version=__version__,
+    )
+    onnx.checker.check_model(whole, full_check=True)
+    write_whole(Path(path), whole.SerializeToString())
+
+
+def _described(name: str, kind: int, n_columns: int | str):
+    import onnx
+
+    return onnx.helper.make_tensor_value_info(name, kind, ["row", n_columns])
+
+
+def _doc(fitted: FittedModel, encoder) -> str:
+    """Names of features and labels, as JSON."""
+    labels = None if fitted.classes is None else fitted.classes.tolist()
+    names = fitted.feature_names
+    if names is None and encoder is not None:
+        names = encoder.feature_names
+    return json.dumps({"features": names, "classes": labels})
+
+
+class _Graph:
+    """Nodes and constants as they are added; values are known by name."""
+
+    def __init__(self):
+        self.nodes, self.constants = [], []
+
+    def add(self, kind: str, inputs: list[str], name: str | None = None, **attributes) -> str:
+        import onnx
+
+        name = name or f"v{len(self.nodes)}"
+        self.nodes.append(onnx.helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def constant(self, value, dtype: Any = np.float64) -> str:
+        import onnx
+
+        name = f"c{len(self.constants)}"
+        array = np.asarray(value, dtype, order="C")
+        self.constants.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def cast(self, value: str, dtype) -> str:
+        import onnx
+
+        return self.add("Cast", [value], to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def mean(self, value: str) -> str:
+        """Over members."""
+        axes = self.constant([0], np.int64)
+        return self.add("ReduceMean", [value, axes], keepdims=0)
+
+    def last_sum(self, value: str) -> str:
+        axes = self.constant([-1], np.int64)
+        return self.add("ReduceSum", [value, axes], keepdims=1)
+
+    def clipped(self, value: str, least: float, most: float) -> str:
+        return self.add("Clip", [value, self.constant(least), self.constant(most)])
+
+    def columns(self, value: str, start: int, stop: int) -> str:
+        """Of the last axis."""
+        bounds = [self.constant([n], np.int64) for n in (start, stop, -1)]
+        return self.add("Slice", [value, *bounds])
+
+    def standardised(self, x: str, fitted: FittedModel) -> str:
+        centred = self.add("Sub", [self.cast(x, np.float64), self.constant(fitted.x_mean)])
+        return self.add("Div", [centred, self.constant(fitted.x_scale)])
+
+    def network(self, x: str, ensemble: FittedEnsemble) -> str:
+        """Outputs [member, row, out] of the networks, in single precision."""
+        last = len(ensemble.params) - 1
+        for i, layer in enumerate(ensemble.params):
+            x = self.add("MatMul", [x, self.constant(layer["weight"], np.float32)])
+            if "bias" in layer:
+                bias = self.constant(layer["bias"][:, None], np.float32)
+                x = self.add("Add", [x, bias])
+            if i < last:
+                x = self.activated(x, ensemble.network.fields["activation"])
+        return x
+
+    def activated(self, x: str, name: str) -> str:
+        if name == "leaky_relu":
+            return self.add("LeakyRelu", [x], alpha=LEAKY_SLOPE)
+        if name != "gelu":
+            kinds = {"relu": "Relu", "erf": "Erf", "tanh": "Tanh", "softplus": "Softplus"}
+            return self.add(kinds[name], [x])
+
+        def number(value: float) -> str:
+            return self.constant(value, np.float32)
+
+        cube = self.add("Mul", [self.add("Mul", [x, x]), x])
+        inner = self.add("Add", [x, self.add("Mul", [cube, number(0.044715)])])
+        bent = self.add("Tanh", [self.add("Mul", [inner, number(np.sqrt(2 / np.pi))])])
+        half = self.add("Mul", [x, number(0.5)])
+        return self.add("Mul", [half, self.add("Add", [bent, number(1.0)])])
+
+    def probabilities(self, logits: str, temperature: float | None) -> str:
+        mean = self.mean(self.add("Softmax", [logits], axis=-1))
+        if temperature is None:
+            return mean
+        powers = self.add("Pow", [mean, self.constant(1 / temperature)])
+        return self.add("Div", [powers, self.last_sum(powers)])
+
+    def moments(
+        self, outputs: str, rows: str, ensemble: FittedEnsemble, regression: FittedRegression
+    ) -> dict[str, str]:
+        n_members, n_targets = ensemble.n_members, len(regression.scale)
+        scale = self.constant(regression.scale)
+        members = self.columns(outputs, 0, n_targets)
+        mean = self.mean(members)
+        apart = self.add("Sub", [members, mean])
+        # The mean of squares, times M / (M - 1); one member has no spread.
+        factor = np.full(n_targets, n_members / max(n_members - 1, 1))
+        if regression.noise is not None:
+            factor = factor * [part.factor for part in regression.noise]
+        square = self.mean(self.add("Mul", [apart, apart]))
+        epistemic = self.add("Mul", [square, self.constant(factor)])
+        noise = self.noise(outputs, rows, regression)
+        total = self.add("Add", [epistemic, noise])
+        return {
+            "mean": self.add(
+                "Add", [self.add("Mul", [mean, scale]), self.constant(regression.mean)]
+            ),
+            "epistemic_std": self.add("Mul", [self.add("Sqrt", [epistemic]), scale]),
+            "std": self.add("Mul", [self.add("Sqrt", [total]), scale]),
+        }
+
+    def noise(self, outputs: str, rows: str, regression: FittedRegression) -> str:
+        """Variance of the noise, standardised: [row, out] or [out]."""
+        n_targets = len(regression.scale)
+        if regression.floor is not None:
+            raw = self.columns(outputs, n_targets, 2 * n_targets)
+            positive = self.add("Softplus", [raw])
+            return self.mean(self.add("Add", [positive, self.constant(regression.floor)]))
+        if regression.noise is not None:
+            parts = [self.noise_at(rows, part) for part in regression.noise]
+            return self.add("Concat", parts, axis=-1)
+        assert regression.noise_var is not None
+        return self.constant(regression.noise_var / regression.scale**2)
+
+    def noise_at(self, rows: str, noise: FittedNoise) -> str:
+        """Variance of the noise of one output [row, 1]."""
+        if noise.shape is None:
+            # A column of the inputs gives the number of rows.
+            column = self.cast(self.columns(rows, 0, 1), np.float64)
+            nothing = self.add("Mul", [column, self.constant(0.0)])
+            return self.add("Add", [nothing, self.constant(noise.noise_var)])
+        outputs = self.cast(self.network(rows, noise.shape.ensemble), np.float64)
+        log_noise = self.mean(self.clipped(outputs, -LOG_NOISE_CLIP, LOG_NOISE_CLIP))
+        log_noise = self.clipped(log_noise, noise.shape.least, noise.shape.most)
+        return self.add("Mul", [self.add("Exp", [log_noise]), self.constant(noise.noise_var)])

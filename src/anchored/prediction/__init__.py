@@ -1,0 +1,1 @@
+"""Predictive distributions, in NumPy: what every method returns, and how members are pooled."""

@@ -1,0 +1,1 @@
+"""Tables from files and data frames, and how their columns become features."""

@@ -1,0 +1,361 @@
+"""The commands for a table of one's own, as a new user would call them."""
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import onnxruntime
+import pytest
+from typer.testing import CliRunner
+
+import anchored
+from anchored.cli import app, tabular
+from anchored.estimators.base import held_out_folds
+from anchored.tables.reading import read_table
+
+runner = CliRunner()
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
+QUICK = ["--members", "4", "--max-seconds", "2"]
+
+
+def mixed_table(n_rows: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
+    """Numbers, a category, a yes/no, a date, an identifier and missing cells, with a price."""
+    rng = np.random.default_rng(seed)
+    size, town = rng.uniform(20, 200, n_rows), rng.integers(3, size=n_rows)
+    lift, day = rng.uniform(size=n_rows) < 0.4, rng.integers(0, 1000, n_rows)
+    price = 2 * size + 40 * town + 25 * lift + 0.05 * day + rng.normal(0, 10, n_rows)
+    dates = np.datetime64("2020-01-01") + day
+    rows = [
+        [
+            f"flat-{i}",
+            f"{size[i]:.1f}" if rng.uniform() > 0.1 else "",
+            ["north", "south", "old town"][town[i]],
+            "yes" if lift[i] else "no",
+            str(dates[i]),
+            f"{price[i]:.2f}",
+        ]
+        for i in range(n_rows)
+    ]
+    return ["id", "size", "town", "lift", "built", "price"], rows
+
+
+def write_csv(path: Path, header: list[str], rows: list[list[str]]) -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def check_schema(name: str, content: dict) -> None:
+    jsonschema.validate(content, json.loads((SCHEMAS / f"{name}.json").read_text()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="module")
+def flats(folder):
+    return write_csv(folder / "flats.csv", *mixed_table(260))
+
+
+@pytest.fixture(scope="module")
+def fitted(flats):
+    """What `anchored fit` printed and the folder it wrote."""
+    out = flats.parent / "flats-model"
+    result = runner.invoke(app, ["fit", str(flats), "--target", "price", *QUICK, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    return result.output, out
+
+
+def predict(model: Path, table: Path, *options: str):
+    result = runner.invoke(app, ["predict", str(model), str(table), *options])
+    return result, list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def test_fit_says_what_it_will_do_and_what_came_of_it(fitted):
+    output, out = fitted
+    for words in ("Regression of 'price'", "1 date", "Left out: 'id'", "should take about", "208"):
+        assert words in output
+    for words in ("intervals cover", "Report:", "anchored predict"):
+        assert words in output
+    assert sorted(p.name for p in out.iterdir()) == [
+        "metrics.json",
+        "model.safetensors",
+        "report.html",
+    ]
+    summary = output.split("\n\n")[-1]
+    assert len(summary.strip().splitlines()) <= 10
+
+
+def test_scores_are_kept_as_json(fitted):
+    record = json.loads((fitted[1] / "metrics.json").read_text())
+    check_schema("fit", record)
+    assert record["rows"] == {"train": 208, "test": 52, "without_target": 0}
+    # The noise is 10, missing sizes aside; the target's own deviation is about 110.
+    assert 8 < record["scores"]["rmse"] < 60
+
+
+def test_predictions_are_the_models_own(fitted, flats):
+    result, rows = predict(fitted[1] / "model.safetensors", flats)
+    assert result.exit_code == 0, result.output
+    assert len(rows) == 260
+    assert list(rows[0]) == [
+        "mean", "std", "epistemic_std", "aleatoric_std", "lower", "upper", "novelty",
+    ]  # fmt: skip
+    model = anchored.load(fitted[1] / "model.safetensors")
+    dist = model.predict_dist(model.encoder_.transform(read_table(flats)))
+    lower, upper = dist.interval(0.9)
+    for name, expected in (("mean", dist.mean), ("std", dist.std), ("lower", lower)):
+        np.testing.assert_allclose([float(r[name]) for r in rows], expected, rtol=1e-4)
+    assert np.all(upper > lower)
+
+
+def test_columns_in_any_order_extra_ones_ignored_missing_ones_listed(fitted, flats, folder):
+    model = fitted[1] / "model.safetensors"
+    _, straight = predict(model, flats)
+    header, rows = mixed_table(260)
+    turned = [[*reversed(row), "x"] for row in rows]
+    mixed = write_csv(folder / "turned.csv", [*reversed(header), "colour"], turned)
+    result, again = predict(model, mixed)
+    assert again == straight
+    assert "columns ignored: " in result.stderr
+    assert "colour" in result.stderr
+    short = write_csv(folder / "short.csv", ["town", "built"], [["north", "2020-01-01"]])
+    result, _ = predict(model, short)
+    assert result.exit_code == 2
+    assert "lift" in result.stderr
+    assert "size" in result.stderr
+
+
+def test_rows_unlike_the_training_rows_are_told(fitted, folder):
+    odd = ["a", "9000", "north", "yes", "2021-05-05", ""]
+    usual = ["b", "100", "south", "no", "2021-01-01", ""]
+    table = write_csv(folder / "odd.csv", mixed_table(1)[0], [odd, usual])
+    result, rows = predict(fitted[1] / "model.safetensors", table)
+    assert float(rows[0]["novelty"]) > 1 > float(rows[1]["novelty"])
+    assert "1 of 2 rows have a novelty above 1" in result.stderr
+
+
+def test_a_wider_interval_for_more_coverage(fitted, flats):
+    model = fitted[1] / "model.safetensors"
+    _, usual = predict(model, flats)
+    _, wide = predict(model, flats, "--coverage", "0.99")
+    for narrow, broad in zip(usual, wide, strict=True):
+        assert float(broad["lower"]) < float(narrow["lower"]) < float(narrow["upper"])
+        assert float(narrow["upper"]) < float(broad["upper"])
+
+
+def test_predict_to_a_file_with_a_summary(fitted, flats, folder):
+    out = folder / "predictions.csv"
+    command = ["predict", str(fitted[1] / "model.safetensors"), str(flats), "--out", str(out)]
+    result = runner.invoke(app, [*command, "--json"])
+    summary = json.loads(result.stdout)
+    check_schema("predict", summary)
+    assert summary["rows"] == 260
+    assert len(out.read_text().splitlines()) == 261
+
+
+def test_report_from_the_model_alone_and_from_new_rows(fitted, folder):
+    model = fitted[1] / "model.safetensors"
+    for table in ([], [str(write_csv(folder / "later.csv", *mixed_table(80, seed=1)))]):
+        out = folder / "page.html"
+        command = ["report", str(model), *table, "--out", str(out), "--json"]
+        result = runner.invoke(app, command)
+        assert result.exit_code == 0, result.output
+        record = json.loads(result.stdout)
+        check_schema("report", record)
+        assert record["rows"] == (80 if table else 52)
+        assert out.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_export(fitted, folder):
+    out = folder / "flats.onnx"
+    command = ["export", str(fitted[1] / "model.safetensors"), "--onnx", str(out), "--json"]
+    result = runner.invoke(app, command)
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    check_schema("export", record)
+    assert onnxruntime.InferenceSession(str(out)).get_inputs()[0].shape[1] == len(record["inputs"])
+
+
+def test_classes_from_standard_input(folder):
+    header, rows = mixed_table(200)
+    table = write_csv(folder / "towns.csv", header, rows)
+    out = folder / "towns-model"
+    command = ["fit", "-", "--target", "town", *QUICK, "--out", str(out), "--json"]
+    result = runner.invoke(app, command, input=table.read_bytes())
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    check_schema("fit", record)
+    assert record["task"] == "classification"
+    assert record["scores"]["accuracy"] > 0.5
+    _, predictions = predict(out / "model.safetensors", table)
+    names = ["p(north)", "p(old town)", "p(south)"]
+    assert {"prediction", "entropy", "mutual_information", "novelty", *names} == set(predictions[0])
+    total = [sum(float(row[name]) for name in names) for row in predictions]
+    np.testing.assert_allclose(total, 1, atol=1e-5)
+
+
+def test_a_bundled_table_needs_no_target(tmp_path):
+    result = runner.invoke(app, ["fit", "iris", *QUICK, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "Classification of 'target'" in result.output
+
+
+@pytest.mark.parametrize(("option", "column"), [("--group", "town"), ("--time", "built")])
+def test_splits_by_group_and_by_time(flats, tmp_path, option, column):
+    command = ["fit", str(flats), "--target", "price", option, column, *QUICK, "--json"]
+    result = runner.invoke(app, [*command, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    used = [c["name"] for c in json.loads(result.stdout)["columns"]["used"]]
+    assert column not in used
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.csv", "--target", "y"], "nothing.csv"),
+        (["diabtes", "--target", "y"], "diabtes"),
+        (["TABLE"], "--target must name the column to predict, one of: "),
+        (["TABLE", "--target", "pricy"], "Did you mean 'price'?"),
+        (["TABLE", "--target", "price", "--group", "street"], "street"),
+        (["TABLE", "--target", "price", "--time", "when"], "when"),
+        (["TABLE", "--target", "town", "--task", "regression"], "not a number"),
+        (["TABLE", "--target", "price", "--task", "ranking"], "regression, classification"),
+        (["TABLE", "--target", "price", "--hidden", "50;50"], "--hidden"),
+        (["TABLE", "--target", "price", "--coverage", "90"], "--coverage"),
+        (["TABLE", "--target", "price", "--method", "bagging"], "--method"),
+        (["TABLE", "--target", "town", "--method", "rms"], "regression"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_line(flats, tmp_path, arguments, words):
+    arguments = [str(flats) if a == "TABLE" else a for a in arguments]
+    result = runner.invoke(app, ["fit", *arguments, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert words in result.output
+    assert len(result.output.strip().splitlines()) == 1
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_odd_tables_get_a_plan_or_one_clear_line(tmp_path):
+    """Cells and targets that a first version stumbled over."""
+    rng = np.random.default_rng(0)
+    days = [f"{1 + i % 28:02d}/{1 + i % 12:02d}/2023" for i in range(60)]
+    columns = {
+        "x": [f"{v:.3f}" for v in rng.normal(size=60)],
+        "late": ["0"] * 50 + ["1"] * 10,
+        "order": [str(i) for i in range(60)],
+        "same": ["5"] * 60,
+        "grouped digits": [f"1_{i:03d}" for i in range(60)],
+        "european": [f"{1 + i % 12:02d}/{1 + i % 11:02d}/2023" for i in range(60)],
+        "days": days,
+    }
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    table = write_csv(tmp_path / "odd.csv", list(columns), rows)
+    for options, words in (
+        (["--target", "late", "--time", "order"], "one class only"),
+        (["--target", "same"], "one value only"),
+        (["--target", "grouped digits", "--task", "regression"], "not a number"),
+        (["--target", "x", "--time", "european"], "day and month"),
+        (["--target", "x", "--group", "same"], "one value only"),
+        (["--target", "order", "--task", "classification", "--group", "order"], "to test on"),
+    ):
+        result = runner.invoke(app, ["fit", str(table), *options, "--out", str(tmp_path / "out")])
+        assert result.exit_code == 2, (options, result.output)
+        assert words in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stray_cell_among_the_test_rows_changes_nothing_but_a_note(tmp_path):
+    header, rows = mixed_table(120)
+    for stray in (3, 17, 40, 77, 101):
+        changed = [list(row) for row in rows]
+        changed[stray][3] = "maybe"
+        table = read_table(write_csv(tmp_path / "stray.csv", header, changed))
+        plan = tabular.make_plan(table, "price")
+        assert len(plan.y) + len(plan.y_test) == 120
+
+
+def test_groups_are_held_out_as_a_whole():
+    groups = np.repeat(np.arange(12), 10)
+    folds = held_out_folds(120, groups, 5, 3, 5)
+    for group in range(12):
+        assert len(np.unique(folds.of_row[groups == group])) == 1
+    assert set(folds.of_row) == set(folds.of_member)
+    many = held_out_folds(6_000, np.arange(6_000) // 100, 5, 3, 8)
+    held = np.unique(np.flatnonzero(many.of_row == 0) // 100)
+    assert len(held) == 12
+    assert np.sum(many.of_row == 0) == 1_200
+    assert held_out_folds(120, np.zeros(120), 5, 3, 5) is None
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = runner.invoke(app, ["fit", "diabetes", "--members", "2", "--out", str(blocked)])
+    assert result.exit_code == 2
+    assert "cannot write" in result.output
+
+
+def test_a_model_file_that_is_none_is_one_clear_line(flats, tmp_path):
+    bad = tmp_path / "model.safetensors"
+    bad.write_bytes(b"not a model")
+    for command in (["predict", str(bad), str(flats)], ["report", str(bad)]):
+        result = runner.invoke(app, command)
+        assert result.exit_code == 2
+        assert "Traceback" not in result.output
+        assert len(result.output.strip().splitlines()) == 1
+
+
+def test_the_commands_of_the_guide_run(flats, tmp_path, monkeypatch):
+    """Every line of the shell blocks, in order, in a folder that has the table."""
+    text = (SCHEMAS.parent / "your_table.md").read_text()
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert len(lines) >= 4
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flats.csv").write_bytes(flats.read_bytes())
+    write_csv(tmp_path / "later.csv", *mixed_table(60, seed=2))
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        assert program == "anchored"
+        result = runner.invoke(app, arguments)
+        assert result.exit_code == 0, (line, result.output)
+    for name in ("predictions.csv", "later.html", "flats.onnx", "flats-model/report.html"):
+        assert (tmp_path / name).stat().st_size > 1_000
+
+
+@pytest.mark.slow
+def test_a_fit_killed_at_any_moment_leaves_whole_files_or_none(flats, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", "from anchored.cli import app; app()", "fit", str(flats)]
+    command += ["--target", "price", *QUICK, "--out", str(out)]
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(1, 20))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        if (out / "model.safetensors").exists():
+            anchored.load(out / "model.safetensors")
+            assert (out / "report.html").read_text().rstrip().endswith("</html>")
+            json.loads((out / "metrics.json").read_text())
+    subprocess.run(command, check=True, capture_output=True)
+    assert len(list(out.iterdir())) == 3
+
+
+def test_version_and_help():
+    assert runner.invoke(app, ["--version"]).output.strip() == anchored.__version__
+    output = runner.invoke(app, ["--help"]).output
+    assert all(name in output for name in ("fit", "predict", "report", "export", "tune"))

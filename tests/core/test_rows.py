@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchored import Data
+from anchored.core.rows import Standardiser, merge_rows, padded_size
+from anchored.datasets import six_points
+
+
+@given(st.integers(1, 10**7))
+def test_padding_is_small_and_takes_few_sizes(n):
+    size = padded_size(n)
+    assert n <= size <= max(16, 1.13 * n)
+    assert padded_size(size) == size
+
+
+def test_padding_has_no_weight(rng):
+    data = Data.make(rng.normal(size=(21, 2)), rng.normal(size=21), np.full(21, 2.0))
+    assert data.x.shape[0] == padded_size(21) > 21
+    assert data.total_weight == 42
+    assert float(data.weight[21:].sum()) == 0
+
+
+@given(st.permutations(range(8)), st.lists(st.integers(0, 3), min_size=8, max_size=8))
+def test_repeating_weighting_and_shuffling_give_the_same_rows(order, counts):
+    if not any(counts):
+        counts[0] = 1
+    rng = np.random.default_rng(0)
+    x, y, counts = rng.normal(size=(8, 3)), rng.normal(size=(8, 1)), np.array(counts)
+    order = np.array(order)
+    weighted = merge_rows(x[order], y[order], counts[order].astype(float))
+    repeated = merge_rows(x.repeat(counts, 0), y.repeat(counts, 0), np.ones(counts.sum()))
+    for a, b in zip(weighted, repeated, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_rows_that_differ_are_kept_apart():
+    x = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [-0.0, 1.0]])
+    y = np.array([[1.0], [1.0], [2.0], [1.0]])
+    _, _, weight = merge_rows(x, y, np.ones(4))
+    assert sorted(weight) == [1, 1, 2]  # minus zero is zero
+
+
+def test_standardiser(rng):
+    x = rng.normal(3.0, 5.0, size=(50, 2))
+    weight = rng.integers(1, 4, 50)
+    z = Standardiser.fit(x, weight.astype(float)).forward(x.repeat(weight, axis=0))
+    np.testing.assert_allclose([z.mean(0), z.std(0) - 1], 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e12, 1e200])
+def test_standardiser_is_free_of_units(factor, rng):
+    x = rng.normal(size=(50, 1))
+    plain, scaled = (Standardiser.fit(v, np.ones(50)).forward(v) for v in (x, x * factor))
+    np.testing.assert_allclose(plain, scaled, rtol=1e-9)
+
+
+def test_constant_columns_stay_finite():
+    x = np.full((5, 1), 0.1)
+    np.testing.assert_allclose(Standardiser.fit(x, np.ones(5)).forward(x), 0, atol=1e-15)
+
+
+def test_images_share_one_scale(rng):
+    images = rng.normal(2.0, 3.0, size=(10, 4, 4, 1))
+    z = Standardiser.fit(images, np.ones(10)).forward(images)
+    assert z.shape == images.shape
+    np.testing.assert_allclose([z.mean(), z.std()], [0, 1], atol=1e-12)
+
+
+def test_bad_rows_are_named():
+    with pytest.raises(ValueError, match="must have as many rows each; got 3, 2 and 3"):
+        Data.make(np.zeros((3, 1)), np.zeros(2))
+    with pytest.raises(ValueError, match="`weight` must be non-negative"):
+        Data.make(np.zeros((2, 1)), np.zeros(2), [-1.0, 1.0])
+
+
+def test_six_points():
+    x, y = six_points()
+    np.testing.assert_allclose(y, x[:, 0] * np.sin(5 * x[:, 0]))
