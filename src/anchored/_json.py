@@ -35,7 +35,7 @@ def is_whole(value: object, least: int = 0, most: int = MOST_WHOLE) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def is_number(value: object) -> bool:
+def is_number(value: Any) -> bool:
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     return plain and abs(value) < _MOST_NUMBER
 
