@@ -23,6 +23,7 @@ _HOMES = {
     "Predictive": "prediction.predictive",
     "Prior": "core.priors",
     "Schedule": "core.training",
+    "TableEncoder": "estimators.encoder",
     "TextCNN": "core.networks",
     "fit_ensemble": "core.ensembles",
     "load": "estimators.loading",
@@ -52,6 +53,7 @@ __all__ = [
     "Predictive",
     "Prior",
     "Schedule",
+    "TableEncoder",
     "TextCNN",
     "fit_ensemble",
     "load",
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from anchored.core.training import Schedule as Schedule
     from anchored.estimators import AnchoredClassifier as AnchoredClassifier
     from anchored.estimators import AnchoredRegressor as AnchoredRegressor
+    from anchored.estimators.encoder import TableEncoder as TableEncoder
     from anchored.estimators.loading import load as load
     from anchored.prediction.predictive import Predictive as Predictive
     from anchored.reporting import report as report
