@@ -211,8 +211,8 @@ class AnchoredEstimator(BaseEstimator):
         """The members, and those of ``folds``; what went wrong becomes warnings."""
         n_members = n_trained = whole("n_members", self.n_members)
         if folds is not None:  # all in one program: compiled once, and better shared out
-            everyone = np.concatenate([np.full(n_members, -2), folds.of_member])
-            folds, n_trained = folds._replace(of_member=everyone), len(everyone)
+            folds = folds.joined(n_members)
+            n_trained = len(folds.of_member)
         schedule = self._schedule(model.data.n_rows)
         with progress_bar(self.verbose, type(self).__name__) as on_check:
             trained = fit_ensemble(
@@ -325,7 +325,7 @@ def held_out_folds(n_rows: int, groups, n_folds: int, n_each: int, n_many: int) 
         return None
     if n_rows < tuning.MANY_ROWS:
         return Folds(unit % n_folds, np.repeat(np.arange(n_folds), n_each))
-    of_row = np.full(n_rows, -1)
+    of_row = np.full(n_rows, Folds.IN_NONE)
     held = np.arange(n_rows // 5) if groups is None else np.flatnonzero(unit % min(5, n_folds) == 0)
     of_row[held[:_MOST_HELD_OUT]] = 0
     return Folds(of_row, np.zeros(n_many, int))

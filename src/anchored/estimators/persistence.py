@@ -58,7 +58,7 @@ def save(
     """
     ensemble = estimator.ensemble_
     standardiser = estimator.x_standardiser_
-    as_it_is = standardiser.scale.dtype.kind == "i"
+    as_it_is = standardiser.keeps_type
     names = getattr(estimator, "feature_names_in_", None)
     scale = getattr(estimator, "novelty_scale_", None)
     is_regressor = isinstance(estimator, AnchoredRegressor)
