@@ -83,10 +83,11 @@ def _read(source, names, text, block_rows) -> Iterator[Table]:
 
 
 def _tables(raw: BinaryIO, names, text, block_rows) -> Iterator[Table]:
-    head, stream = raw.read(4) or b"", raw
+    stream: Any = raw
+    head = stream.read(4) or b""
     gzipped = head.startswith(_GZIP)
     if gzipped:
-        stream = gzip.GzipFile(fileobj=_after(head, stream))  # pyright: ignore
+        stream = gzip.GzipFile(fileobj=_after(head, stream))
         head = stream.read(4)
     notes: list[str] = []  # grows while parts are read
     if head != _PARQUET:
