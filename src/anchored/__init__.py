@@ -26,7 +26,7 @@ _HOMES = {
     "TableEncoder": "estimators.encoder",
     "TextCNN": "core.networks",
     "fit_ensemble": "core.ensembles",
-    "load": "estimators.persistence",
+    "load": "estimators.loading",
     "report": "reporting",
 }
 # Modules that users name, wherever they live: `from anchored import gp`.
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from anchored.estimators import AnchoredClassifier as AnchoredClassifier
     from anchored.estimators import AnchoredRegressor as AnchoredRegressor
     from anchored.estimators.encoder import TableEncoder as TableEncoder
-    from anchored.estimators.persistence import load as load
+    from anchored.estimators.loading import load as load
     from anchored.prediction.predictive import Predictive as Predictive
     from anchored.reporting import report as report
 
