@@ -44,23 +44,21 @@ def fit_plan(plan: Plan, parameters: dict[str, Any], coverage: float) -> Fitted:
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(plan.encoder.transform(plan.inputs), plan.y, groups=plan.groups)
+        model.fit(plan.inputs, plan.y, groups=plan.groups)
     seconds = time.perf_counter() - started
     said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-    model.encoder_ = plan.encoder
-    x_test = plan.encoder.transform(plan.test_inputs)
-    dist = model.predict_dist(x_test)
+    dist = model.predict_dist(plan.test_inputs)
     gap = None
     if (
         plan.task == "regression"
         and len(plan.y) <= GP_TRAINING_ROWS
         and model.noise_var_ is not None
     ):
-        gap = model.compare_to_gp(x_test)
+        gap = model.compare_to_gp(plan.test_inputs)
     return Fitted(
         model=model,
         dist=dist,
-        verdict=headline(model, x_test, plan.y_test, coverage),
+        verdict=headline(model, plan.test_inputs, plan.y_test, coverage, dist=dist),
         scores=scores(dist, plan.y_test, getattr(model, "classes_", None), coverage),
         gp=gap,
         seconds=seconds,

@@ -201,10 +201,9 @@ def _write(out: Path, plan, fitted, record: dict) -> None:
         "notes": [*plan.notes, *fitted.warnings],
         "rows": plan.test_rows[kept].tolist(),
     }
-    x_test = plan.encoder.transform(plan.test_inputs)
     page = anchored.report(
         fitted.model,
-        x_test,
+        plan.test_inputs,
         plan.y_test,
         coverage=record["coverage"],
         title=f"{plan.target} in {record['table']}",
@@ -218,13 +217,13 @@ def _write(out: Path, plan, fitted, record: dict) -> None:
         notes=[*plan.notes, *fitted.warnings],
         gp=fitted.gp,
         row_names=plan.test_rows.tolist(),
+        dist=fitted.dist,
     )
     with writing_together(out) as stage:
         fitted.model.save(
             stage / FILES["model"],
-            encoder=plan.encoder,
             provenance=about,
-            held_out=(x_test[kept], plan.y_test[kept]),
+            held_out=(plan.test_inputs.take(kept), plan.y_test[kept]),
         )
         (stage / FILES["report"]).write_text(page, encoding="utf-8")
         (stage / FILES["metrics"]).write_text(json.dumps(record, indent=2) + "\n")

@@ -34,6 +34,7 @@ def report(
     about = fitted.provenance_ or {}
     with table_errors(table or str(model)):
         x, y, rows = _rows(fitted, about, table, model)
+        dist = fitted.predict_dist(x)
         level = coverage or about.get("coverage", 0.9)
         page = anchored.report(
             fitted,
@@ -45,9 +46,10 @@ def report(
             notes=about.get("notes", ()),
             gp=_comparison(about),
             row_names=rows,
+            dist=dist,
         )
         classes = getattr(fitted, "classes_", None)
-        found = scores(fitted.predict_dist(x), y, classes, level)
+        found = scores(dist, y, classes, level)
     write(out, page.encode())
     if as_json:
         record = {"schema": 1, "model": str(model), "rows": len(y), "coverage": level}
@@ -70,8 +72,7 @@ def _rows(model, about: dict, table: str | None, path: Path) -> tuple:
     target, classes = about["target"], getattr(model, "classes_", None)
     labels = classes is not None and classes.dtype.kind in "UO"
     content = read_table(table, text=(*model.encoder_.text_names, *([target] if labels else [])))
-    rows, y, numbers = labelled_rows(content, target, classes)
-    return model.encoder_.transform(rows), y, numbers
+    return labelled_rows(content, target, classes)
 
 
 def _comparison(about: dict):
