@@ -7,9 +7,10 @@ from scipy import stats
 
 from anchored import metrics
 from anchored.prediction.predictive import Predictive
-from anchored.reporting._words import counted, level, number, percent
+from anchored.reporting.words import counted, level, number, percent
 
 FEW_ROWS = 20  # below this many, agreement says nothing
+TOO_FEW = "Too few rows to tell."
 _WIDE = 0.3  # nor if chance moves the share by that much
 _TAILS = (0.025, 0.975)
 

@@ -1,0 +1,97 @@
+"""Which columns matter: shuffle one, and see what that does to predictions and their spread."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anchored.prediction.predictive import Predictive
+from anchored.reporting import figures
+from anchored.reporting.figures import Drawn
+from anchored.reporting.inputs import Inputs
+from anchored.reporting.verdicts import FEW_ROWS, TOO_FEW
+from anchored.reporting.words import plain
+
+_ROWS, _REPEATS = 300, 5
+_MOST_SHUFFLES = 150  # in all; many columns are shuffled less often
+_MOST_TELLING = 4
+
+# Error and epistemic spread [row, out] of a predictive of the rows with these numbers
+Measure = Callable[[Predictive, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Importance:
+    """What shuffling each column does to one output [column, repeat].
+
+    Attributes
+    ----------
+    score : rise of the error, in its units.
+    spread : mean change of the epistemic spread of a row, either way, as a share of its mean.
+    """
+
+    inputs: Inputs
+    score: np.ndarray
+    spread: np.ndarray
+    n_rows: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.inputs.names
+
+    def telling_columns(self, rows: np.ndarray) -> list[tuple[str, list[str]]]:
+        """Names and cells of the columns that matter most, those that are one number a row."""
+        order = np.argsort(-self.score.mean(axis=1), kind="stable")
+        single = [i for i in order if len(self.inputs.features[i]) == 1][:_MOST_TELLING]
+        shown = self.inputs.take(rows)
+        return [(self.names[i], shown.cells(i)) for i in single]
+
+    def shown(self, score: str, spread: str) -> dict[str, Any]:
+        """Both parts as pictures; ``score`` and ``spread`` say what their axes measure."""
+        return {
+            "n_rows": self.n_rows,
+            "n_hidden": len(self.names) - figures.MOST_BARS,
+            "of_score": Drawn(figures.importances(self.names, self.score, score), self._finding()),
+            "of_spread": figures.importances(
+                self.names, self.spread, f"change of {spread}", shares=True
+            ),
+        }
+
+    def _finding(self) -> str:
+        mean, deviation = self.score.mean(axis=1), self.score.std(axis=1)
+        first = int(np.argmax(mean))
+        if self.n_rows < FEW_ROWS:
+            return TOO_FEW
+        if mean[first] <= 2 * deviation[first]:
+            return "No column is clearly ahead."
+        return f"“{plain(self.names[first], 60)}” matters most."
+
+
+def importances(
+    predict: Callable[..., Predictive],
+    inputs: Inputs,
+    dist: Predictive,
+    measure: Measure,
+    mean: Callable[[np.ndarray], np.ndarray] = lambda errors: errors.mean(axis=0),
+    seed: int = 0,
+) -> list[Importance]:
+    """Shuffle each column of a few hundred rows, several times; one record for each output.
+
+    ``dist`` is the predictive of all rows as they are; ``mean`` sums up errors [row, out].
+    """
+    rng = np.random.default_rng(seed)
+    n_rows, n_columns = len(dist.mean), len(inputs.names)
+    rows = np.sort(rng.permutation(n_rows)[:_ROWS])
+    n_repeats = int(np.clip(_MOST_SHUFFLES // n_columns, 1, _REPEATS))
+    orders = [rng.permutation(len(rows)) for _ in range(n_repeats)]
+    error, spread = (part[rows] for part in measure(dist, np.arange(n_rows)))
+    usual = np.maximum(spread.mean(axis=0), np.finfo(float).tiny)
+    some = inputs.take(rows)
+    found = np.zeros((2, n_columns, n_repeats, error.shape[1]))
+    for i in range(n_columns):
+        for r, order in enumerate(orders):
+            new_error, new_spread = measure(predict(some.shuffled(i, order)), rows)
+            found[0, i, r] = mean(new_error) - mean(error)
+            found[1, i, r] = np.abs(new_spread - spread).mean(axis=0) / usual
+    return [Importance(inputs, *found[..., k], len(rows)) for k in range(error.shape[1])]
