@@ -31,7 +31,7 @@ def test_scales_of_odd_values_are_finite(values):
 
 def test_marks_are_placed_in_data_units():
     frame = svg.Frame(svg.shares(), svg.shares(), "x", "y")
-    wide, high = frame._inner
+    wide, high = frame.inner
     (x, y), *_ = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', frame.dots([0.25], [0.75], "one"))
     assert (float(x), float(y)) == pytest.approx((0.25 * wide, 0.25 * high), abs=0.051)
     bar = frame.bars([0.0], [0.5], [0.2], [0.6], "one")

@@ -8,10 +8,9 @@ import numpy as np
 from anchored import metrics
 from anchored.prediction.predictive import Predictive
 from anchored.reporting import figures, verdicts
-from anchored.reporting.figures import Drawn
 from anchored.reporting.importance import Importance, importances
 from anchored.reporting.inputs import Inputs
-from anchored.reporting.words import counted, level, percent, plain
+from anchored.reporting.words import percent, plain
 
 _MOST_CLASSES = 12  # of a table of counts; of more the commonest mistakes are listed
 _WORST_ROWS = 10
@@ -42,38 +41,41 @@ def chapter(
     confidence, right = p.max(axis=1), p.argmax(axis=1) == y
     found = None if inputs is None or len(y) < 2 else _importance(estimator, dist, inputs, y)
     share, risk = metrics.risk_coverage(dist, y)
+    answered = min(int(np.ceil(coverage * len(y))), len(y))
     # A temperature below one may leave less entropy than the members' own disagreement.
     entropy = np.maximum(dist.entropy, dist.mutual_information)
     reliability = metrics.reliability(dist, y, _N_BINS)
+    few = len(labels) <= _MOST_CLASSES
     return {
         "template": "classes.html",
-        "output": None,
         "coverage": coverage,
+        "n_rows": len(y),
         "verdict": verdicts.of_confidence(p, y),
-        "remarks": [verdicts.of_accuracy(p, y), _abstaining(risk, coverage)],
-        "scores": {
-            "accuracy": metrics.accuracy(dist, y),
-            "commonest": np.bincount(y).max() / len(y),
-            "confidence": confidence.mean(),
-            "log_loss": metrics.nll(dist, y),
-            "guess": np.log(len(labels)),
-            "brier": metrics.brier(dist, y),
-            "ece": metrics.expected_calibration_error(dist, y),
-            "epistemic": dist.mutual_information.sum() / max(entropy.sum(), np.finfo(float).tiny),
-            "risk": risk[-1],
-            "mean_risk": risk.mean(),
-        },
         "labels": labels,
-        "counts": _counts(dist, y) if len(labels) <= _MOST_CLASSES else None,
-        "mistakes": _mistakes(dist, y, labels) if len(labels) > _MOST_CLASSES else None,
-        "confidences": _confidences(confidence, right, len(labels)),
+        "accuracy": right.mean(),
+        "commonest": np.bincount(y).max() / len(y),
+        "confidence": confidence.mean(),
+        "log_loss": metrics.nll(dist, y),
+        "guess": np.log(len(labels)),
+        "brier": metrics.brier(dist, y),
+        "ece": metrics.expected_calibration_error(dist, y),
+        "epistemic": dist.mutual_information.sum() / max(entropy.sum(), np.finfo(float).tiny),
+        "risk": risk[-1],
+        "mean_risk": risk.mean(),
+        "kept_risk": risk[answered - 1],
+        "n_wrong": int(np.sum(~right)),
+        "wrong_confidence": None if right.all() else confidence[~right].mean(),
+        "counts": _counts(dist, y) if few else None,
+        "mistakes": None if few else _mistakes(dist, y, labels),
+        "confidences": figures.confidences(confidence, right, len(labels)),
         "reliability": figures.reliability(*reliability, len(labels)),
         "accuracy_above": figures.accuracy_above(confidence, right),
-        "risk": figures.risk_coverage(share, risk),
+        "risks": figures.risk_coverage(share, risk),
         "sources": figures.variance_shares(
             entropy, dist.mutual_information, "rows by their entropy"
         ),
-        "importance": found and found.shown("rise of the log loss (nats)", "mutual information"),
+        "importance": found
+        and found.shown("rise of the log loss (nats)", "change of mutual information"),
         "worst": _worst(p, y, found, rows, labels),
     }
 
@@ -83,17 +85,6 @@ def _importance(estimator, dist: Predictive, inputs: Inputs, y: np.ndarray) -> I
         return -dist.log_density(y[rows])[:, None], dist.mutual_information[:, None]
 
     return importances(estimator.predict_dist, inputs, dist, measure)[0]
-
-
-def _abstaining(risk: np.ndarray, coverage: float) -> str:
-    """What is won by leaving the least certain rows to somebody else."""
-    if len(risk) < verdicts.FEW_ROWS:
-        return ""
-    at = min(int(np.ceil(coverage * len(risk))), len(risk)) - 1
-    return (
-        f"Answering only the surest {level(coverage)} of rows, it would be wrong on "
-        f"{percent(risk[at])} instead of {percent(risk[-1])}."
-    )
 
 
 def _counts(dist: Predictive, y: np.ndarray) -> list[list[tuple[int, float]]]:
@@ -115,14 +106,6 @@ def _mistakes(dist: Predictive, y: np.ndarray, labels: Sequence[str]):
         ("rows", [f"{wrong[pair]:,}" for pair in pairs]),
         ("of the observed", [percent(wrong[i, j] / counts[i].sum()) for i, j in pairs]),
     ]
-
-
-def _confidences(confidence: np.ndarray, right: np.ndarray, n_classes: int) -> Drawn:
-    sure = confidence[~right]
-    is_or_are = "is" if len(sure) == 1 else "are"
-    finding = f"{counted(len(sure), 'row')} of {len(right):,} {is_or_are} wrong"
-    finding += f", at a mean confidence of {percent(sure.mean())}." if len(sure) else "."
-    return Drawn(figures.confidences(confidence, right, n_classes), finding)
 
 
 def _worst(p: np.ndarray, y: np.ndarray, found: Importance | None, rows, labels: Sequence[str]):

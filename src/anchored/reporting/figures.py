@@ -1,7 +1,6 @@
 """One function a picture: numbers in, SVG out."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -14,13 +13,6 @@ from anchored.reporting.words import counted, level, number, percent, plain
 MOST_DOTS = 400
 MOST_BARS = 15
 _TAILS = (0.025, 0.975)
-
-
-class Drawn(NamedTuple):
-    """A picture, and what it shows here in a sentence that may be empty."""
-
-    picture: Markup
-    finding: str
 
 
 def drawn_rows(n_rows: int) -> np.ndarray:
@@ -46,7 +38,7 @@ def predicted_against_observed(y, mean, lower, upper, rows: Sequence[str]) -> Ma
     marks = [frame.line([low, high], [low, high], "ideal")]
     for mask, kind in ((inside, "one"), (~inside, "two")):
         chosen = np.flatnonzero(mask)
-        marks.append(frame.whiskers(y[mask], lower[mask], upper[mask], f"{kind} thin"))
+        marks.append(frame.strokes(y[mask], lower[mask], y[mask], upper[mask], f"{kind} thin"))
         shape = f"{kind} ring" if kind == "two" else kind
         marks.append(frame.dots(y[mask], mean[mask], shape, [titles[k] for k in chosen]))
     about = f"Predicted against observed; {inside.sum()} of {len(y)} drawn rows in their interval"
@@ -113,7 +105,7 @@ def error_against_deviation(std: np.ndarray, error: np.ndarray) -> Markup:
     ends = [frame.x.low, frame.x.high]
     return frame.picture(
         frame.line(ends, ends, "ideal"),
-        frame.whiskers(x, low, high, "one"),
+        frame.strokes(x, low, x, high, "one"),
         frame.dots(x, np.sqrt(mean), "one", size=3.5),
         about=f"Error against predicted deviation in {len(groups)} groups of rows",
     )
@@ -146,8 +138,7 @@ def importances(
     mean, spread = values.mean(axis=1), values.std(axis=1)
     order = np.argsort(-mean, kind="stable")[:MOST_BARS]
     mean, spread = mean[order], spread[order]
-    ends = (mean - spread, mean + spread)
-    x = svg.linear(*ends, zero=True)
+    x = svg.linear(mean - spread, mean + spread, zero=True)
     if shares:
         x = svg.shares(0.0, max(x.high, 0.01))
     place = np.arange(len(order), dtype=float)
@@ -156,7 +147,7 @@ def importances(
     )
     return frame.picture(
         frame.bars(np.zeros_like(mean), mean, place - 0.34, place + 0.34, "one"),
-        frame.side_whiskers(*ends, place, "ink"),
+        frame.strokes(mean - spread, place, mean + spread, place, "ink"),
         about=f"{x_title}: " + ", ".join(f"{plain(names[i], 40)}" for i in order),
     )
 
@@ -196,7 +187,7 @@ def reliability(confidence, right, count, n_classes: int) -> Markup:
     ]
     return frame.picture(
         frame.line([x.low, 1], [x.low, 1], "ideal"),
-        frame.whiskers(confidence, low / count, high / count, "muted wide"),
+        frame.strokes(confidence, low / count, confidence, high / count, "muted wide"),
         frame.line(confidence, right, "one thin"),
         *dots,
         about="Reliability: " + "; ".join(said),

@@ -8,10 +8,7 @@ import numpy as np
 
 from anchored.prediction.predictive import Predictive
 from anchored.reporting import figures
-from anchored.reporting.figures import Drawn
 from anchored.reporting.inputs import Inputs
-from anchored.reporting.verdicts import FEW_ROWS, TOO_FEW
-from anchored.reporting.words import plain
 
 _ROWS, _REPEATS = 300, 5
 _MOST_SHUFFLES = 150  # in all; many columns are shuffled less often
@@ -48,24 +45,16 @@ class Importance:
         return [(self.names[i], shown.cells(i)) for i in single]
 
     def shown(self, score: str, spread: str) -> dict[str, Any]:
-        """Both parts as pictures; ``score`` and ``spread`` say what their axes measure."""
+        """Values for the template; ``score`` and ``spread`` say what the axes measure."""
+        mean, deviation = self.score.mean(axis=1), self.score.std(axis=1)
+        first = int(np.argmax(mean))
         return {
             "n_rows": self.n_rows,
             "n_hidden": len(self.names) - figures.MOST_BARS,
-            "of_score": Drawn(figures.importances(self.names, self.score, score), self._finding()),
-            "of_spread": figures.importances(
-                self.names, self.spread, f"change of {spread}", shares=True
-            ),
+            "first": self.names[first] if mean[first] > 2 * deviation[first] else None,
+            "of_score": figures.importances(self.names, self.score, score),
+            "of_spread": figures.importances(self.names, self.spread, spread, shares=True),
         }
-
-    def _finding(self) -> str:
-        mean, deviation = self.score.mean(axis=1), self.score.std(axis=1)
-        first = int(np.argmax(mean))
-        if self.n_rows < FEW_ROWS:
-            return TOO_FEW
-        if mean[first] <= 2 * deviation[first]:
-            return "No column is clearly ahead."
-        return f"“{plain(self.names[first], 60)}” matters most."
 
 
 def importances(
@@ -94,4 +83,5 @@ def importances(
             new_error, new_spread = measure(predict(some.shuffled(i, order)), rows)
             found[0, i, r] = mean(new_error) - mean(error)
             found[1, i, r] = np.abs(new_spread - spread).mean(axis=0) / usual
-    return [Importance(inputs, *found[..., k], len(rows)) for k in range(error.shape[1])]
+    outputs = range(error.shape[1])
+    return [Importance(inputs, found[0, ..., k], found[1, ..., k], len(rows)) for k in outputs]

@@ -41,14 +41,13 @@ class Inputs:
             names = tuple(dict.fromkeys(owners))
             places = [np.flatnonzero([owner == name for owner in owners]) for name in names]
             return cls(X, names, tuple(tuple(place.tolist()) for place in places))
-        if feature_names is None:
-            unnamed = [f"column {i}" for i in range(n_features)]
-            of_fit = getattr(estimator, "feature_names_in_", unnamed)
-            feature_names = _names(X) if framed else of_fit
-        if len(feature_names) != n_features:
+        unnamed = [f"column {i}" for i in range(n_features)]
+        own = _names(X) if framed else getattr(estimator, "feature_names_in_", unnamed)
+        names = tuple(str(name) for name in (own if feature_names is None else feature_names))
+        if len(names) != n_features:
             need = f"{n_features} names, one for each feature"
-            raise bad_value("feature_names", f"{len(feature_names)} of them", need)
-        return cls(X, tuple(map(str, feature_names)), tuple((i,) for i in range(n_features)))
+            raise bad_value("feature_names", f"{len(names)} of them", need)
+        return cls(X, names, tuple((i,) for i in range(n_features)))
 
     def take(self, rows: np.ndarray) -> "Inputs":
         """Some rows alone."""

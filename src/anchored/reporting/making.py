@@ -64,16 +64,13 @@ def members(estimator) -> dict[str, Any]:
     """How training went."""
     ensemble = estimator.ensemble_
     info, n = ensemble.info, len(ensemble.info.status)
-    settled = int(np.sum(info.status == Status.CONVERGED))
     tries = [", second try" if j in ensemble.retrained else "" for j in range(n)]
     status = [_STATUS[Status(int(s))] + t for s, t in zip(info.status, tries, strict=True)]
     return {
-        "curves": figures.Drawn(
-            figures.loss_curves(info.steps, info.objective, ensemble.member_ids),
-            "All members converged." if settled == n else f"{settled} of {n} members converged.",
-        ),
-        "dropped": ensemble.dropped,
         "n": n,
+        "n_settled": int(np.sum(info.status == Status.CONVERGED)),
+        "dropped": ensemble.dropped,
+        "curves": figures.loss_curves(info.steps, info.objective, ensemble.member_ids),
         "table": [
             ("member", [str(j) for j in range(n)]),
             ("status", status),

@@ -8,6 +8,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from anchored.reporting.verdicts import FEW_ROWS
 from anchored.reporting.words import cleaned, counted, level, number, percent, plain
 
 
@@ -22,7 +23,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters |= {f.__name__: f for f in (counted, level, number, percent, plain, px)}
-    made.globals["style"] = _style()
+    made.globals |= {"style": _style(), "few_rows": FEW_ROWS}
     return made
 
 

@@ -8,11 +8,10 @@ import numpy as np
 from anchored import metrics
 from anchored.prediction.predictive import Predictive
 from anchored.reporting import figures, verdicts
-from anchored.reporting.figures import Drawn
 from anchored.reporting.importance import Importance, importances
 from anchored.reporting.inputs import Inputs
-from anchored.reporting.verdicts import FEW_ROWS, TOO_FEW
-from anchored.reporting.words import column, level, number
+from anchored.reporting.verdicts import FEW_ROWS
+from anchored.reporting.words import column, level
 
 _WORST_ROWS = 10
 
@@ -51,58 +50,52 @@ def _root_mean(squares: np.ndarray) -> np.ndarray:
 def _chapter(
     dist: Predictive, y: np.ndarray, found: Importance | None, rows: Sequence[str], coverage: float
 ) -> dict[str, Any]:
-    ends = dist.interval(coverage)
-    inside = (ends[0] <= y) & (y <= ends[1])
+    lower, upper = dist.interval(coverage)
+    inside, width = (lower <= y) & (y <= upper), upper - lower
+    error, pit, usual = dist.mean - y, metrics.pit(dist, y), _usual_width(y, coverage)
+    curve = metrics.calibration_curve(dist, y)
+    outside = (curve.shares < curve.band[0]) | (curve.shares > curve.band[1])
     return {
         "template": "regression.html",
         "output": None,
         "coverage": coverage,
-        "verdict": verdicts.of_intervals(dist, y, coverage),
-        "remarks": [verdicts.of_error(dist, y), verdicts.of_variance(dist)],
-        "scores": _scores(dist, y, coverage, ends, inside),
         "n_rows": len(y),
         "n_drawn": len(figures.drawn_rows(len(y))),
+        "verdict": verdicts.of_intervals(dist, y, coverage),
         "n_inside": int(inside.sum()),
-        "predicted": figures.predicted_against_observed(y, dist.mean, *ends, rows),
-        "errors": _errors(dist, y),
-        "calibration": _calibration(dist, y, coverage, inside.mean()),
-        "pit": _pit(dist, y),
-        "sharpness": _sharpness(ends[1] - ends[0], y, coverage),
-        "sources": figures.variance_shares(
-            dist.variance, dist.epistemic_var, "rows by their variance"
-        ),
-        "importance": found and found.shown("rise of the RMSE", "epistemic variance"),
-        "worst": _worst(dist, y, ends, found, rows, coverage),
-    }
-
-
-def _scores(dist: Predictive, y: np.ndarray, coverage: float, ends, inside) -> dict[str, float]:
-    return {
-        "coverage": float(inside.mean()),
         "rmse": metrics.rmse(dist, y),
         "deviation": float(np.std(y)),
         "crps": metrics.crps(dist, y),
         "nll": metrics.nll(dist, y),
         "interval_score": metrics.interval_score(dist, y, coverage),
-        "width": float(np.mean(ends[1] - ends[0])),
+        "width": width.mean(),
+        "relative_width": None if usual is None else np.median(width) / usual,
         "calibration_error": metrics.calibration_error(dist, y),
-        "chance": 0.33 / float(np.sqrt(len(y))),
-        "epistemic": float(dist.epistemic_var.sum() / dist.variance.sum()),
+        "n_levels": len(outside),
+        "n_outside": int(outside.sum()),
+        "lean": (pit.mean() - 0.5) * np.sqrt(12 * len(y)),  # standard normal if all is well
+        "epistemic": dist.epistemic_var.sum() / dist.variance.sum(),
+        "rank": _rank_correlation(dist.std, np.abs(error)),
+        "even": np.ptp(dist.std) < 0.2 * dist.std.mean(),
+        "predicted": figures.predicted_against_observed(y, dist.mean, lower, upper, rows),
+        "errors": figures.error_against_deviation(dist.std, error),
+        "calibration": figures.calibration(*curve, coverage, inside.mean()),
+        "pit": figures.pit_histogram(pit),
+        "sharpness": figures.sharpness(width, usual),
+        "sources": figures.variance_shares(
+            dist.variance, dist.epistemic_var, "rows by their variance"
+        ),
+        "importance": found and found.shown("rise of the RMSE", "change of epistemic variance"),
+        "worst": _worst(dist, y, (lower, upper), found, rows, coverage),
     }
 
 
-def _errors(dist: Predictive, y: np.ndarray) -> Drawn:
-    error = dist.mean - y
-    rank = _rank_correlation(dist.std, np.abs(error))
-    if len(error) < FEW_ROWS:
-        finding = TOO_FEW
-    elif rank > 2 / np.sqrt(len(error)):
-        finding = "Larger errors come where they were expected."
-    elif np.ptp(dist.std) < 0.2 * dist.std.mean():
-        finding = "The model thinks all rows about equally uncertain."
-    else:
-        finding = "Predicted deviations do not separate large errors from small ones."
-    return Drawn(figures.error_against_deviation(dist.std, error), finding)
+def _usual_width(y: np.ndarray, coverage: float) -> float | None:
+    """Width of one interval for all rows, which needs no columns."""
+    if len(y) < FEW_ROWS or np.ptp(y) == 0:
+        return None
+    tail = (1 - coverage) / 2
+    return float(np.diff(np.quantile(y, [tail, 1 - tail]))[0])
 
 
 def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
@@ -110,43 +103,6 @@ def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
         return 0.0
     first, second = (np.argsort(np.argsort(values)) for values in (a, b))
     return float(np.corrcoef(first, second)[0, 1])
-
-
-def _calibration(dist: Predictive, y: np.ndarray, coverage: float, covered: float) -> Drawn:
-    levels, shares, band = metrics.calibration_curve(dist, y)
-    outside = int(np.sum((shares < band[0]) | (shares > band[1])))
-    finding = (
-        f"{outside} of {len(levels)} levels {'is' if outside == 1 else 'are'} outside the band."
-    )
-    if len(y) < FEW_ROWS:
-        finding = TOO_FEW
-    elif not outside:
-        finding = "Every level is within chance."
-    return Drawn(figures.calibration(levels, shares, band, coverage, covered), finding)
-
-
-def _pit(dist: Predictive, y: np.ndarray) -> Drawn:
-    values = metrics.pit(dist, y)
-    lean = (values.mean() - 0.5) * np.sqrt(12 * len(values))  # standard normal if all is well
-    finding = "Predictions are neither too high nor too low on the whole."
-    if len(values) < FEW_ROWS:
-        finding = TOO_FEW
-    elif abs(lean) > 3:
-        finding = f"Predictions are too {'low' if lean > 0 else 'high'} on the whole."
-    return Drawn(figures.pit_histogram(values), finding)
-
-
-def _sharpness(width: np.ndarray, y: np.ndarray, coverage: float) -> Drawn:
-    """Widths beside that of one interval for all rows, which needs no columns."""
-    if len(y) < FEW_ROWS or np.ptp(y) == 0:
-        return Drawn(figures.sharpness(width, None), "")
-    tail = (1 - coverage) / 2
-    reference = float(np.diff(np.quantile(y, [tail, 1 - tail]))[0])
-    finding = (
-        f"The median interval is {number(np.median(width) / reference, 2)} times as wide as "
-        "one that knows no columns."
-    )
-    return Drawn(figures.sharpness(width, reference), finding)
 
 
 def _worst(dist: Predictive, y: np.ndarray, ends, found: Importance | None, rows, coverage: float):

@@ -98,18 +98,19 @@ class Frame:
     height: float = 270.0
 
     @property
-    def _left(self) -> float:
+    def left(self) -> float:
+        """Pixels beside the part that holds marks."""
         widest = max((_text_width(label) for _, label in self.y.ticks), default=0.0)
         return 12.0 + widest + (16.0 if self.y_title else 0.0)
 
     @property
-    def _inner(self) -> tuple[float, float]:
+    def inner(self) -> tuple[float, float]:
         """Width and height of the part that holds marks."""
-        return self.width - self._left - 16.0, self.height - _TOP - 42.0
+        return self.width - self.left - 16.0, self.height - _TOP - 42.0
 
     def _at(self, x, y) -> np.ndarray:
         """Pixels [point, 2] of data; points that are not finite are nan."""
-        wide, high = self._inner
+        wide, high = self.inner
         across = np.broadcast_arrays(self.x(x) * wide, (1 - self.y(y)) * high)
         return np.clip(np.stack([np.ravel(part) for part in across], axis=-1), -_FAR, _FAR)
 
@@ -138,13 +139,11 @@ class Frame:
                 )
         return _GROUP.format("dots", kind, Markup().join(made))
 
-    def whiskers(self, x, low, high, kind: str) -> Markup:
-        """Upright lines from ``low`` to ``high``."""
-        return _strokes(self._at(x, low), self._at(x, high), kind)
-
-    def side_whiskers(self, low, high, y, kind: str) -> Markup:
-        """Level lines from ``low`` to ``high``."""
-        return _strokes(self._at(low, y), self._at(high, y), kind)
+    def strokes(self, x, y, to_x, to_y, kind: str) -> Markup:
+        """Straight lines from (x, y) to (to_x, to_y)."""
+        start, end = self._at(x, y), self._at(to_x, to_y)
+        finite = np.isfinite(start + end).all(axis=1)
+        return _path("whisker", kind, [*map(_stroke, start[finite], end[finite])])
 
     def bars(self, left, right, low, high, kind: str) -> Markup:
         """Boxes with corners (left, low) and (right, high)."""
@@ -157,23 +156,12 @@ class Frame:
 
     def picture(self, *marks: Markup, about: str) -> Markup:
         """The whole picture; ``about`` says what it shows to those who cannot see it."""
-        wide, high = self._inner
-        return rendered(
-            "picture.svg",
-            frame=self,
-            left=self._left,
-            wide=wide,
-            high=high,
-            marks=marks,
-            rules=list(self._rules()),
-            labels=list(self._labels()),
-            about=about,
-        )
+        return rendered("picture.svg", frame=self, marks=marks, about=about)
 
-    def _rules(self) -> Iterator[tuple[str, str]]:
+    def rules(self) -> Iterator[tuple[str, str]]:
         """Lines of the grid and the axes: their class and their path."""
-        wide, high = self._inner
-        left, low = self._left, _TOP + high
+        wide, high = self.inner
+        left, low = self.left, _TOP + high
         for share in self.x.shares if self.x.grid else ():
             yield "grid", _stroke((left + share * wide, _TOP), (left + share * wide, low))
         for share in self.y.shares if self.y.grid else ():
@@ -182,10 +170,10 @@ class Frame:
         yield "axis", _stroke((left, low), (left + wide, low))
         yield "axis", _stroke((left, _TOP), (left, low))
 
-    def _labels(self) -> Iterator[tuple[str, float, float, str, str, bool]]:
+    def labels(self) -> Iterator[tuple[str, float, float, str, str, bool]]:
         """Words beside the axes: where they are, their class, which end, and whether turned."""
-        wide, high = self._inner
-        left, taken = self._left, -math.inf
+        wide, high = self.inner
+        left, taken = self.left, -math.inf
         for share, (_, label) in zip(self.x.shares, self.x.ticks, strict=True):
             half = _text_width(label) / 2
             x = min(left + share * wide, self.width - half - 1)  # the last one stays in sight
@@ -209,11 +197,6 @@ def _stroke(start, end) -> str:
 
 def _path(shape: str, kind: str, pieces: Sequence[str]) -> Markup:
     return _PATH.format(shape, kind, "".join(pieces)) if pieces else Markup()
-
-
-def _strokes(start: np.ndarray, end: np.ndarray, kind: str) -> Markup:
-    finite = np.isfinite(start + end).all(axis=1)
-    return _path("whisker", kind, [*map(_stroke, start[finite], end[finite])])
 
 
 def _text_width(label: str) -> float:
