@@ -23,9 +23,10 @@ _HOMES = {
     "Predictive": "prediction.predictive",
     "Prior": "core.priors",
     "Schedule": "core.training",
+    "TableEncoder": "estimators.encoder",
     "TextCNN": "core.networks",
     "fit_ensemble": "core.ensembles",
-    "load": "estimators.persistence",
+    "load": "estimators.loading",
     "report": "reporting",
 }
 # Modules that users name, wherever they live: `from anchored import gp`.
@@ -52,6 +53,7 @@ __all__ = [
     "Predictive",
     "Prior",
     "Schedule",
+    "TableEncoder",
     "TextCNN",
     "fit_ensemble",
     "load",
@@ -74,7 +76,8 @@ if TYPE_CHECKING:
     from anchored.core.training import Schedule as Schedule
     from anchored.estimators import AnchoredClassifier as AnchoredClassifier
     from anchored.estimators import AnchoredRegressor as AnchoredRegressor
-    from anchored.estimators.persistence import load as load
+    from anchored.estimators.encoder import TableEncoder as TableEncoder
+    from anchored.estimators.loading import load as load
     from anchored.prediction.predictive import Predictive as Predictive
     from anchored.reporting import report as report
 

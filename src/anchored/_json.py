@@ -7,11 +7,11 @@ the field's path and a sentence.
 
 import json
 import math
+import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
 MOST_WHOLE = 2**40
-_MOST_NUMBER = 1e300  # whole numbers of JSON may be too large for a float
 
 # Makes the exception for a field, by its path, and a sentence.
 Wrong = Callable[[str, str], Exception]
@@ -37,7 +37,7 @@ def is_whole(value: object, least: int = 0, most: int = MOST_WHOLE) -> bool:
 
 def is_number(value: Any) -> bool:
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return plain and abs(value) < _MOST_NUMBER
+    return plain and abs(value) <= sys.float_info.max  # whole numbers may be larger
 
 
 def _value_error(path: str, sentence: str) -> Exception:

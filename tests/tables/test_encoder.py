@@ -76,7 +76,7 @@ def test_numbers_may_come_as_text():
     np.testing.assert_array_equal(later[:, 0], [10, 1.5, -0.5])
 
 
-@pytest.mark.parametrize("cell", ["abc", "1_0", "inf", "nan", "1e999", "", "0x1", "\u0661"])
+@pytest.mark.parametrize("cell", ["abc", "1_0", "inf", "1e999", "1 2", "0x1", "\u0661"])
 def test_text_among_numbers_is_named(cell):
     encoder, _ = fitted(np.array([1.0, 2.0]), name="size")
     table = Table({"size": text(["1", None, cell])}, 3, row_numbers=np.array([7, 8, 9]))
@@ -414,7 +414,7 @@ def test_hostile_json_is_refused_in_one_line(mixed, path, value):
     for step in way:
         holder = holder[step]
     holder[last] = value
-    with pytest.raises(ValueError, match="of the saved encoder must be") as caught:
+    with pytest.raises(ValueError, match=r"The saved encoder is damaged\.$") as caught:
         Encoder.from_json(whole["root"])
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300

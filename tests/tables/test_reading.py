@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from anchored.errors import TableError
 from anchored.tables import csv_rows as _csv_rows
+from anchored.tables.columns import missing_cells
 from anchored.tables.encoder import Encoder
 from anchored.tables.reading import Table, read_blocks, read_table
 
@@ -87,7 +88,8 @@ def test_every_word_for_missing_in_any_case_and_with_spaces():
     numbers = table_of(("x,y\n1.5,1\n" + "".join(f"{w},1\n" for w in words)).encode())
     np.testing.assert_array_equal(np.isnan(numbers.columns["x"]), [False] + [True] * len(words))
     text = table_of(("x,y\nword,1\n" + "".join(f'"{w}",1\n' for w in words)).encode())
-    assert text.columns["x"].tolist() == ["word"] + [None] * len(words)
+    assert text.columns["x"].tolist() == ["word", *(word.strip() or None for word in words)]
+    assert missing_cells(text.columns["x"]).tolist() == [False] + [True] * len(words)
     nothing = table_of(b"x,y\n,1\n NA,2\n")
     assert nothing.columns["x"].dtype == np.float64
     assert np.isnan(nothing.columns["x"]).all()
@@ -201,7 +203,7 @@ def test_parquet_types():
         "digits": 1.0,
     }
     for name, cells in table.columns.items():
-        assert cells[1] is None if cells.dtype == object else np.isnan(cells[1]), name
+        assert missing_cells(cells).tolist() == [False, True] or name == "null", name
     assert table.others == ("list",)
     assert "'list'" in table.notes[0]
 

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from anchored.prediction.predictive import Predictive, standard_log_density
+from anchored.prediction.predictive import Predictive
 from anchored.prediction.special import combined, tempered
+from anchored.prediction.student import log_density as standard_log_density
 
 _MAX_ROWS = 5_000  # more rows would not change three numbers
 _LEAST_NOISE = 1e-9  # share of the mean squared error

@@ -7,19 +7,20 @@ then fitted to all held-out rows (`calibration`).
 """
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored.core.ensembles import Ensemble, Folds, fit_ensemble
+from anchored.core.ensembles import Folds, fit_ensemble
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior
+from anchored.core.records import members_record
 from anchored.core.rows import Data
 from anchored.core.training import Schedule
-from anchored.error_bars.calibration import Calibration, calibrate, moderated
-from anchored.prediction.conformal import Conformal
+from anchored.error_bars.calibration import calibrate, moderated
+from anchored.model.record import LOG_NOISE_CLIP, Noise, NoiseShape
 from anchored.typing import Array, Number
 
 MIN_SHAPE_ROWS = 100  # held-out rows below which the noise is a constant
@@ -30,32 +31,6 @@ _N_MEMBERS = 5
 _N_FOLDS = 3
 _STEPS, _RATE = 3_000, 0.01
 _BATCH_SIZES, _ROWS_PER_BATCH_ROW = (64, 1_024), 20
-_CLIP = 8.0  # log noise is kept within this many nats while it is learned
-
-
-class Shape(NamedTuple):
-    """Noise relative to its level, as a function of the inputs."""
-
-    ensemble: Ensemble
-    least: float  # of log noise at the rows it was learned from;
-    most: float  # beyond them it is not extrapolated
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        log_noise = self.ensemble.moments(x)[0][..., 0].mean(axis=0)
-        return np.exp(np.clip(log_noise.astype(np.float64), self.least, self.most))
-
-
-class NoiseModel(NamedTuple):
-    """What held-out rows say of the spread and the noise of one output."""
-
-    calibration: Calibration
-    shape: Shape | None  # None: the noise is the same everywhere
-    conformal: Conformal
-
-    def at(self, x: np.ndarray) -> np.ndarray:
-        """Variance of the noise at each row of ``x``."""
-        shape = np.ones(len(x)) if self.shape is None else self.shape(x)
-        return self.calibration.noise_var * shape
 
 
 def learn_noise(
@@ -65,16 +40,16 @@ def learn_noise(
     y: np.ndarray,
     weight: np.ndarray,
     family: str = "student-t",
-) -> NoiseModel:
+) -> Noise:
     """From held-out rows: inputs, member means [member, batch], targets and weights [batch].
 
     ``family`` is that of the predictives to come, on which the width of intervals depends.
     """
 
-    def model(shape: Shape | None, unseen: np.ndarray | float) -> NoiseModel:
-        calibration = calibrate(members, y, weight, unseen)
-        dist = calibration.predictive(members, unseen, family)
-        return NoiseModel(calibration, shape, dist.held_out(y, weight))
+    def model(shape: NoiseShape | None, unseen: np.ndarray | float) -> Noise:
+        found = calibrate(members, y, weight, unseen)
+        conformal = found.predictive(members, unseen, family).held_out(y, weight)
+        return Noise(found.factor, found.noise_var, found.noise_dof, shape, conformal)
 
     constant = model(None, 1.0)
     residual = y - members.mean(axis=0)
@@ -83,7 +58,7 @@ def learn_noise(
     if len(y) < MIN_SHAPE_ROWS or not plain or not residual.any():
         return constant
     folds = np.arange(len(y)) % _N_FOLDS
-    spread = (constant.calibration.factor + 1 / len(members)) * moderated(members, weight)[0]
+    spread = (constant.factor + 1 / len(members)) * moderated(members, weight)[0]
     learned = _learn_shape(key, x, residual, spread, weight, folds)
     if learned is None:
         return constant
@@ -110,7 +85,7 @@ class Residual:
         return -0.5 * (jnp.log(scale2) + (_DOF + 1) * jnp.log1p(residual**2 / (scale2 * _DOF)))
 
     def mean(self, outputs: Array) -> Array:
-        log_noise = jnp.clip(outputs, -_CLIP, _CLIP)
+        log_noise = jnp.clip(outputs, -LOG_NOISE_CLIP, LOG_NOISE_CLIP)
         return jnp.concatenate([log_noise, log_noise], axis=-1)
 
     def variance(self, outputs: Array) -> Array:
@@ -123,7 +98,7 @@ class Residual:
         return jnp.concatenate([residual, jnp.zeros_like(residual)], axis=-1)
 
 
-def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.ndarray] | None:
+def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[NoiseShape, np.ndarray] | None:
     """The shape, and its values at each row by networks that did not see the row.
 
     None if a network diverged.
@@ -150,7 +125,9 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[Shape, np.nda
         unseen[folds == fold] = log_noise[who == fold][:, folds == fold].mean(axis=0)
     kept = np.flatnonzero(who == -1)
     seen = log_noise[kept].mean(axis=0)
-    return Shape(ensemble.take(kept), seen.min(), seen.max()), np.exp(unseen)
+    record = members_record(ensemble.take(kept), x.shape[1:], np.float32)
+    shape = NoiseShape(record.network, record.params, float(seen.min()), float(seen.max()))
+    return shape, np.exp(unseen)
 
 
 def _gains(members, y, weight, shape, folds) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: input checks, defaults, training, sampling."""
+"""What the regressor and the classifier share: inputs, defaults, training, and the fitted model."""
 
 import copy
 import dataclasses
@@ -11,37 +11,50 @@ import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from anchored import tuning
+from anchored import __version__, tuning
 from anchored.core.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior
-from anchored.core.rows import Data, HostRows, Standardiser, merge_rows
+from anchored.core.records import (
+    as_leaves,
+    as_tree,
+    members_record,
+    restored_ensemble,
+    restored_network,
+)
+from anchored.core.rows import Augment, Data, HostRows, Standardiser, merge_rows
 from anchored.core.training import Schedule, decay_over
-from anchored.errors import DroppedMemberWarning, EnsembleError, Status, bad_value
+from anchored.error_bars import novelty
+from anchored.errors import (
+    DroppedMemberWarning,
+    EnsembleError,
+    HealthWarning,
+    Status,
+    bad_value,
+    unknown_name,
+)
+from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.validation import (
-    check_columns,
     check_network,
     check_range,
     check_tokens,
     positive,
     whole,
 )
+from anchored.exact.evidence import Twin
+from anchored.model import file
+from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
-from anchored.prediction.special import unlikeness
 from anchored.tuning import Settings
 from anchored.typing import Likelihood, Network
 
-_LOADED = ("encoder_", "provenance_", "held_out_")
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
-LEAST_HELD_OUT = 30  # rows below which none are held out
-_MOST_HELD_OUT = 10_000
-_NOVELTY_ROWS = 20_000  # training rows whose disagreement is looked at
-_USUAL = 0.99  # share of rows that count as usual
-_WIDTHS, _MANY_WIDTHS = (50,), (50, 50)
+IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
+LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 
 class Model(NamedTuple):
@@ -53,8 +66,22 @@ class Model(NamedTuple):
     data: Data
 
 
+class Rows(NamedTuple):
+    """Training rows: inputs standardised, in random order, none of weight zero."""
+
+    x: Any  # array, or `HostRows` that stay where they are
+    y: np.ndarray  # [row, out]
+    weight: np.ndarray
+    groups: np.ndarray | None
+    standardiser: Standardiser
+
+    def first(self, n: int) -> Any:
+        """Inputs of at most ``n`` rows."""
+        return self.x[:n]
+
+
 class AnchoredEstimator(BaseEstimator):
-    """What the regressor and the classifier share."""
+    """What the regressor and the classifier share. All that predicts is in ``model_``."""
 
     hidden: Any
     activation: str
@@ -67,53 +94,142 @@ class AnchoredEstimator(BaseEstimator):
     learning_rate: Any
     decay_rate: Any
     max_seconds: Any
+    augment: Augment | None
     random_state: Any
     verbose: int
-    ensemble_: Ensemble
-    x_standardiser_: Standardiser
-    novelty_scale_: np.ndarray
+    model_: FittedModel
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
-    # Pools members' moments [member, row, output] at inputs x in the units of the target.
-    _to_target_units: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictive]
-    # How far the members are apart [row, measure] at standardised inputs.
-    _disagreement: Callable[[Any], np.ndarray]
+    _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
+    _likelihood: Callable[[FittedModel], Likelihood]  # of the members, in training
 
-    def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Any, Any, np.ndarray]:
-        """Arrays X, y and weight; feature names and counts are noted by scikit-learn."""
-        for name in _LOADED:  # of another fit, in a file
-            self.__dict__.pop(name, None)
+    # The fitted model
+
+    @property
+    def ensemble_(self) -> Ensemble:
+        """The members as an `Ensemble`, in standardised units."""
+        found = self.__dict__.get("_ensemble")
+        if found is None or found[0] is not self.model_:
+            record = self.model_.members
+            network = restored_network(record.network, self.network)
+            likelihood = self._likelihood(self.model_)
+            ensemble = restored_ensemble(record, network, likelihood, self._input_type())
+            self._ensemble = found = (self.model_, ensemble)
+        return found[1]
+
+    @property
+    def prior_(self) -> Prior:
+        """The `Prior` of a member's parameters."""
+        record, network = self.model_.members.network, self.ensemble_.network
+        return Prior(
+            *(
+                as_tree(leaves, record, network, self._input_type())
+                for leaves in (self.model_.prior_mean, self.model_.prior_scale)
+            )
+        )
+
+    @property
+    def novelty_scale_(self) -> np.ndarray | None:
+        """Disagreement of the members that one held-out row in a hundred exceeds."""
+        return self.model_.novelty_scale
+
+    @property
+    def encoder_(self):
+        """How a table becomes features; None if the model was fitted on an array."""
+        return self.model_.encoder
+
+    @property
+    def provenance_(self) -> dict:
+        """What was saved with the model."""
+        return self.model_.provenance
+
+    @property
+    def held_out_(self) -> tuple[Any, np.ndarray] | None:
+        """Inputs and targets that were saved with the model, for a report."""
+        if self.model_.held_out is None:
+            return None
+        x, y = self.model_.held_out
+        return Encoded.of(x, self.model_.encoder), y
+
+    def _input_type(self) -> type:
+        return np.int32 if self.model_.x_mean is None else np.float32
+
+    # Inputs
+
+    def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Inputs, Any, np.ndarray]:
+        """Features, targets and weights; names and counts are noted as scikit-learn does."""
         # Settings first: a typing error shall not cost the time of tuning.
         self._make_network(1, n_rows=1)
         self._given_first_var()
         self._schedule(1)
         whole("n_members", self.n_members)
-        check_columns(X)
-        X, y = validate_data(self, X, y, ensure_min_samples=2, **self._x_rules(), **kwargs)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return X, y, weight
+        if self.augment is not None and not callable(self.augment):
+            raise bad_value("augment", self.augment, "a function of a generator and a batch")
+        inputs = fit_inputs(self, X, sample_weight)
+        rules: dict[str, Any] = self._x_rules() | {"ensure_min_samples": 2} | kwargs
+        if inputs.encoder is None:
+            x, y = validate_data(self, inputs.x, y, **rules)
+        else:
+            x, y = check_X_y(inputs.x, y, estimator=self, **rules)
+        weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        return inputs._replace(x=x), y, weight
 
     def _x_rules(self) -> dict:
         """A network of the user's own takes arrays of any rank and whole numbers (tokens)."""
         own = self.network is not None
         return {"allow_nd": own, "dtype": "numeric" if own else [np.float64, np.float32]}
 
+    def _rows(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, groups) -> Rows:
+        """Rows to train on; those of a memory map, or to be augmented, stay where they are."""
+        if groups is not None:
+            check_consistent_length(X, groups)
+            groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+        if isinstance(X, np.memmap) or self.augment is not None:
+            return self._rows_that_stay(X, y, weight, groups)
+        if groups is None:
+            x, y, weight = merge_rows(X, y, weight)
+        else:  # equal rows of different groups stay apart
+            x, y, weight = merge_rows(X, np.column_stack([y, groups]), weight)
+            y, groups = y[:, :-1], y[:, -1].astype(int)
+        standardiser = self._input_standardiser(x, weight)
+        return Rows(check_range(standardiser.forward(x)), y, weight, groups, standardiser)
+
+    def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups) -> Rows:
+        """Rows of positive weight in random order, unread; equal ones are not merged."""
+        kept = np.flatnonzero(weight > 0)
+        order = np.random.default_rng(0).permutation(kept)
+        rows, weight = HostRows(X, order, Standardiser.identity()), weight[order]
+        if self._takes_tokens():
+            for piece in rows.pieces():
+                check_tokens(self.network, piece)
+        else:
+            rows = dataclasses.replace(rows, standardiser=Standardiser.of_rows(rows, weight))
+        rows = dataclasses.replace(rows, augment=self.augment)
+        groups = None if groups is None else groups[order]
+        return Rows(rows, y[order], weight, groups, rows.standardiser)
+
+    def _takes_tokens(self) -> bool:
+        return getattr(self.network, "takes_tokens", False)
+
     def _input_standardiser(self, x: np.ndarray, weight: np.ndarray) -> Standardiser:
-        if getattr(self.network, "takes_tokens", False):
+        if self._takes_tokens():
             check_tokens(self.network, x)
             return Standardiser.identity()
         return Standardiser.fit(x.astype(np.float64, copy=False), weight)
 
-    def _checked_inputs(self, X) -> Any:
-        """Inputs of a fitted estimator, standardised."""
-        x = self._validated(X)
-        return check_range(self.x_standardiser_.forward(x))
+    def _standardised(self, X) -> Any:
+        """Inputs of a fitted estimator as the networks take them; memory maps stay unread."""
+        check_is_fitted(self, "model_")
+        if self.model_.encoder is not None:
+            x: Any = encoded_inputs(self, X, self.model_.encoder)
+        else:
+            x = validate_data(self, X, reset=False, **self._x_rules())
+        if self._takes_tokens():
+            check_tokens(self.network, x)
+        if isinstance(X, np.memmap):
+            return HostRows(x, np.arange(len(x)), standardiser_of(self.model_))
+        return check_range(self.model_.standardised(x))
 
-    def _validated(self, X) -> np.ndarray:
-        """Inputs of a fitted estimator, as they are."""
-        check_is_fitted(self, "ensemble_")
-        check_columns(X)
-        x: Any = validate_data(self, X, reset=False, **self._x_rules())
-        return check_tokens(self.network, x) if getattr(self.network, "takes_tokens", False) else x
+    # Defaults
 
     def _make_network(self, n_outputs: int, n_rows: int) -> Network:
         if self.network is not None:
@@ -134,16 +250,16 @@ class AnchoredEstimator(BaseEstimator):
         if isinstance(hidden, str):
             if hidden != "auto":
                 raise bad_value("hidden", hidden, '"auto", a width or several')
-            return _WIDTHS if n_rows < tuning.MANY_ROWS else _MANY_WIDTHS
+            return (50,) if n_rows < tuning.MANY_ROWS else self._many_widths
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 
-    def _twin(self, x: np.ndarray | HostRows) -> tuning.Twin:
+    def _twin(self, n_rows: int, n_features: int) -> Twin:
         """Kernel whose evidence tunes; networks that have none borrow one ReLU layer's."""
-        network = self._make_network(1, len(x))
+        network = self._make_network(1, n_rows)
         if isinstance(network, MLP):
-            return tuning.Twin(x.shape[1], network.hidden, network.activation)
-        return tuning.Twin(x.shape[1], (1,), "relu")
+            return Twin(n_features, network.hidden, network.activation)
+        return Twin(n_features, (1,), "relu")
 
     def _given_first_var(self) -> float | None:
         """The input layer's prior variance if it was given as a number."""
@@ -188,12 +304,12 @@ class AnchoredEstimator(BaseEstimator):
         most = positive("max_seconds", self.max_seconds, "a positive number of seconds or None")
         return dataclasses.replace(schedule, max_seconds=most)
 
-    def _model(
-        self, x, y, weight, likelihood: Likelihood, n_outputs: int, first_var: float
-    ) -> Model:
+    # Training
+
+    def _model(self, rows: Rows, y, likelihood: Likelihood, n_outputs: int, first_var) -> Model:
         """What is trained on standardised rows."""
-        data = Data.make(x, y, weight)
-        network = self._make_network(n_outputs, len(x))
+        data = Data.make(rows.x, y, rows.weight)
+        network = self._make_network(n_outputs, len(rows.y))
         prior = self.prior
         if not isinstance(prior, Prior):
             prior = Prior.for_network(network, data.x[:1], first_var)
@@ -228,10 +344,68 @@ class AnchoredEstimator(BaseEstimator):
         _report_failures(ensemble, schedule)
         return ensemble, others
 
+    def _fitted(self, inputs: Inputs, model: Model, rows: Rows, ensemble, **parts) -> FittedModel:
+        """The record of a fit, without a scale of novelty."""
+        names = getattr(self, "feature_names_in_", None)
+        if inputs.encoder is not None:
+            names = inputs.encoder.feature_names
+        x, scaler = rows.x, rows.standardiser
+        dtype = model.data.x.dtype
+        return FittedModel(
+            package=__version__,
+            parameters=self._plain_parameters(),
+            n_features=x.shape[1],
+            feature_names=None if names is None else tuple(map(str, names)),
+            columns=inputs.columns,
+            members=members_record(ensemble, tuple(x.shape[1:]), dtype),
+            prior_mean=as_leaves(model.prior.mean),
+            prior_scale=as_leaves(model.prior.scale),
+            x_mean=None if scaler.keeps_type else np.asarray(scaler.mean, np.float64),
+            x_scale=None if scaler.keeps_type else np.asarray(scaler.scale, np.float64),
+            encoder=inputs.encoder,
+            **parts,
+        )
+
+    def _finish(self, fitted: FittedModel, rows: Rows, usual: np.ndarray | None) -> np.ndarray:
+        """Take the fitted model; the outputs of some training rows are returned.
+
+        Called last, so that a fit that fails leaves an earlier one as it was.
+        """
+        self.model_ = fitted
+        x = rows.first(LOOKED_AT)
+        outputs = self.ensemble_.outputs(x)
+        if usual is None:
+            weight = rows.weight[: novelty.ROWS]
+            apart = disagreement(outputs, fitted.predictive(outputs, x))
+            usual = novelty.usual(apart[: len(weight)], weight)
+        self.model_ = dataclasses.replace(fitted, novelty_scale=np.atleast_1d(usual))
+        self._ensemble = (self.model_, self._ensemble[1])
+        return outputs
+
+    def _plain_parameters(self) -> dict:
+        """The constructor's arguments as JSON can say them."""
+        given = dict(self.get_params(deep=False))
+        del given["augment"]  # a function, and of no use to what is trained
+        for name in ("network", "prior"):
+            if not isinstance(given[name], (type(None), str, int, float, np.number)):
+                given[name] = IN_FILE
+        if given.get("settings") is not None and self._tuned is not None:
+            given["settings"] = dataclasses.asdict(self._tuned)
+        if not isinstance(given["random_state"], (int, np.integer)):
+            given["random_state"] = None  # a generator's state has moved on in any case
+        plain = (np.generic, np.ndarray)
+        return {k: v.tolist() if isinstance(v, plain) else v for k, v in given.items()}
+
+    # Predictions
+
     def predict_dist(self, X) -> Predictive:
         """The whole predictive distribution of each row, in the target's units."""
-        x = self._checked_inputs(X)
-        return self._to_target_units(x, *self.ensemble_.moments(x))
+        return self._predictive(self._standardised(X))[1]
+
+    def _predictive(self, z) -> tuple[np.ndarray, Predictive]:
+        """Outputs and predictive at standardised rows."""
+        outputs = self.ensemble_.outputs(z)
+        return outputs, self.model_.predictive(outputs, z)
 
     def novelty(self, X) -> np.ndarray:
         """How unlike the training rows each row is [row]; nearly all rows like them are below 1.
@@ -240,35 +414,7 @@ class AnchoredEstimator(BaseEstimator):
         training row, if none were held out): epistemic deviation of each output, or mutual
         information and spread of the logits of classes, whichever is largest.
         """
-        return unlikeness(self._disagreement(self._checked_inputs(X)), self.novelty_scale_)
-
-    def _usual_disagreement(self, x, weight: np.ndarray) -> np.ndarray:
-        """What one standardised training row in a hundred exceeds; the fit is complete by now."""
-        disagreement = self._disagreement(first_rows(x, _NOVELTY_ROWS))
-        return usual_quantile(disagreement, weight[:_NOVELTY_ROWS])
-
-    def save(
-        self,
-        path: str | Path,
-        *,
-        encoder=None,
-        provenance: dict | None = None,
-        held_out: tuple[Any, Any] | None = None,
-    ) -> None:
-        """Write everything that predicts to one file; `anchored.load` reads it again.
-
-        ``encoder``, ``provenance`` (anything JSON can hold) and ``held_out`` (inputs and targets
-        for a report) are kept with it, by default those it was loaded with; training rows are
-        not. The file is written whole or not at all, and `anchored.model.runtime` predicts from it
-        without JAX.
-        """
-        check_is_fitted(self, "ensemble_")
-        from anchored.estimators import persistence  # it knows the estimators, so only now
-
-        kept = {"encoder": encoder, "provenance": provenance, "held_out": held_out}
-        for name, value in kept.items():
-            kept[name] = getattr(self, f"{name}_", None) if value is None else value
-        persistence.save(self, path, **kept)
+        return self.model_.novelty(*self._predictive(self._standardised(X)))
 
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.
@@ -277,8 +423,8 @@ class AnchoredEstimator(BaseEstimator):
         sampling needs; for a classifier it gives class probabilities. No member comes a
         second time before every member has come once.
         """
-        check_is_fitted(self, "ensemble_")
-        n = self.ensemble_.n_members
+        check_is_fitted(self, "model_")
+        n = self.model_.members.n_members
         rng = check_random_state(random_state)
         rounds = [rng.permutation(n) for _ in range(-(-whole("k", k) // n))]
         return [self._member_function(int(j)) for j in np.concatenate(rounds)[:k]]
@@ -288,60 +434,67 @@ class AnchoredEstimator(BaseEstimator):
         fitted = copy.copy(self)  # a later fit of this estimator does not change the function
 
         def function(X):
-            x = fitted._checked_inputs(X)
-            return fitted._to_target_units(x, *member.moments(x)).mean
+            z = fitted._standardised(X)
+            return fitted.model_.predictive(member.outputs(z), z).mean
 
         return function
 
+    # Files
 
-def first_rows(x: np.ndarray | HostRows, n: int) -> np.ndarray | HostRows:
-    """At most ``n`` rows; those that stay elsewhere are not read yet."""
-    return x.take(slice(n)) if isinstance(x, HostRows) else x[:n]
+    def save(
+        self,
+        path: str | Path,
+        *,
+        provenance: dict | None = None,
+        held_out: tuple[Any, Any] | None = None,
+    ) -> None:
+        """Write everything that predicts to one file; `anchored.load` reads it again.
+
+        ``provenance`` (anything JSON can hold; ``coverage`` in it is that of the intervals of
+        `anchored.runtime`) and ``held_out`` (inputs and targets for a report) are kept with it,
+        by default those it was loaded with; training rows are not. The file is written whole or
+        not at all, and `anchored.runtime` predicts from it without JAX.
+        """
+        check_is_fitted(self, "model_")
+        model = self.model_
+        if provenance is not None:
+            model = dataclasses.replace(model, provenance=provenance)
+        if held_out is not None:
+            model = dataclasses.replace(model, held_out=self._checked_held_out(*held_out))
+        file.save(model, path)
+
+    def _checked_held_out(self, X, y) -> tuple[np.ndarray, np.ndarray]:
+        encoder = self.model_.encoder
+        x = np.asarray(X) if encoder is None else encoded_inputs(self, X, encoder)
+        y = np.asarray(y)
+        n_features = self.model_.n_features
+        if len(x) != len(y) or x.ndim < 2 or x.shape[1] != n_features:
+            raise ValueError(
+                f"`held_out` must be inputs [row, {n_features}] and as many targets; got shapes "
+                f"{x.shape} and {y.shape}."
+            )
+        if self.model_.regression is not None:
+            n_targets = len(self.model_.regression.scale)
+            one = self.model_.regression.one_target
+            return x, y.astype(np.float64).reshape((-1,) if one else (-1, n_targets))
+        unknown = ~np.isin(y, np.asarray(self.model_.classes))
+        if unknown.any():
+            raise ValueError(
+                f"`held_out` has the label {y[unknown].tolist()[0]!r}, which was not in training. "
+                "Leave such rows out."
+            )
+        return x, y
 
 
-def usual_quantile(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """What one row in a hundred exceeds, column by column of ``values`` [row, column]."""
-    return np.quantile(values, _USUAL, axis=0, weights=weight, method="inverted_cdf")
+def standardiser_of(model: FittedModel) -> Standardiser:
+    if model.x_mean is None or model.x_scale is None:
+        return Standardiser.identity()
+    return Standardiser(model.x_mean, model.x_scale)
 
 
-def merged_rows(x, y, weight, groups):
-    """`merge_rows` that keeps groups apart; their numbers [row] come last, None without them."""
-    if groups is None:
-        return (*merge_rows(x, y, weight), None)
-    check_consistent_length(x, groups)
-    _, numbers = np.unique(np.asarray(groups), return_inverse=True)
-    x, y, weight = merge_rows(x, np.column_stack([y, numbers]), weight)
-    return x, y[:, :-1], weight, y[:, -1].astype(int)
-
-
-def held_out_folds(n_rows: int, groups, n_folds: int, n_each: int, n_many: int) -> Folds | None:
-    """Every row once, in folds of ``n_each`` members, or a fifth of many rows for ``n_many``.
-
-    Rows must come in random order. A group is held out as a whole; of one group, nothing is.
-    """
-    unit = np.arange(n_rows) if groups is None else np.unique(groups, return_inverse=True)[1]
-    n_folds = min(n_folds, int(unit.max()) + 1)
-    if n_folds < 2:
-        return None
-    if n_rows < tuning.MANY_ROWS:
-        return Folds(unit % n_folds, np.repeat(np.arange(n_folds), n_each))
-    of_row = np.full(n_rows, -1)
-    held = np.arange(n_rows // 5) if groups is None else np.flatnonzero(unit % min(5, n_folds) == 0)
-    of_row[held[:_MOST_HELD_OUT]] = 0
-    return Folds(of_row, np.zeros(n_many, int))
-
-
-def held_out_outputs(
-    others: Ensemble, folds: Folds, x: np.ndarray | HostRows
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows held out, and the outputs [member, row, out] of members that did not see them."""
-    parts = []
-    for fold in np.unique(folds.of_member):
-        rows, members = np.flatnonzero(folds.of_row == fold), folds.of_member == fold
-        seen = x.take(rows) if isinstance(x, HostRows) else x[rows]
-        parts.append((rows, others.take(np.flatnonzero(members)).outputs(seen)))
-    rows = np.concatenate([rows for rows, _ in parts])
-    return rows, np.concatenate([outputs for _, outputs in parts], axis=1).astype(np.float64)
+def check_method(method: str) -> None:
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
 
 
 def _is_auto(value: Any) -> bool:
@@ -351,6 +504,26 @@ def _is_auto(value: Any) -> bool:
 def random_key(random_state) -> jax.Array:
     """The one place where a ``random_state`` becomes a key."""
     return jax.random.key(check_random_state(random_state).randint(2**31 - 1))
+
+
+def report_fold_failures(others: Ensemble, folds: Folds, what: str, used: bool) -> None:
+    """Warn of networks that diverged among those that check the error bars."""
+    n_lost = len(folds.of_member) - others.n_members
+    if n_lost and used:
+        warnings.warn(
+            f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
+            f"diverged twice; {what} from the others. A lower `learning_rate` may keep all.",
+            DroppedMemberWarning,
+            stacklevel=4,
+        )
+    elif n_lost:
+        warnings.warn(
+            f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
+            f"diverged twice, too many to say anything about held-out rows: {what} from nothing "
+            "but the training rows. Lower `learning_rate`, or check the data for extreme values.",
+            HealthWarning,
+            stacklevel=4,
+        )
 
 
 def _report_failures(ensemble: Ensemble, schedule: Schedule) -> None:

@@ -1,37 +1,24 @@
 """The classifier."""
 
-from dataclasses import replace
-
 import numpy as np
-from scipy import special
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
 from anchored import tuning
-from anchored.core.ensembles import METHODS, Folds
+from anchored.core.ensembles import METHODS, Ensemble, Folds
 from anchored.core.likelihoods import Categorical
-from anchored.core.rows import HostRows, Standardiser
-from anchored.error_bars import health
+from anchored.error_bars import health, novelty
 from anchored.error_bars.calibration import fit_temperature
-from anchored.errors import bad_value, unknown_name
-from anchored.estimators.base import (
-    LEAST_HELD_OUT,
-    AnchoredEstimator,
-    Model,
-    first_rows,
-    held_out_folds,
-    held_out_outputs,
-    merged_rows,
-    random_key,
-    usual_quantile,
-)
-from anchored.estimators.validation import check_range, check_tokens
+from anchored.error_bars.folds import plan_folds, predict_held_out
+from anchored.errors import unknown_name
+from anchored.estimators.base import AnchoredEstimator, Rows, random_key, report_fold_failures
+from anchored.exact.evidence import CLASS_ROWS, tune_classification
+from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
-from anchored.prediction.special import logit_spread, tempered
+from anchored.prediction.special import softmax
+from anchored.typing import Likelihood
 
 _FOLDS = (5, 3)  # folds and their members
-_HEALTH_ROWS = 2_000  # training rows on which members are looked at
 _MANY = 5  # members of the single fold of many rows
 
 
@@ -55,6 +42,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
 
     Attributes
     ----------
+    model_ : the `FittedModel`, all that predicts; the others are read from it.
     classes_ : the labels, in the order of the columns of `predict_proba`.
     ensemble_ : the trained `Ensemble`.
     prior_ : its `Prior`.
@@ -75,7 +63,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
 
     def __init__(
         self,
-        hidden=(50,),
+        hidden="auto",
         activation="relu",
         n_members=10,
         method="anchored",
@@ -108,18 +96,16 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.
 
-        With a ``network`` of your own, X may have any rank: images [row, height, width, channel],
-        token numbers [row, position]. A `numpy.memmap` is read batch by batch and never as a
-        whole. A row of weight w counts as w rows; rows of weight zero are left out. Rows of one of
-        ``groups`` [row] (a patient, a site) are held out together.
+        X may be a data frame (pandas, polars or Arrow) with text, categories, booleans, dates and
+        missing cells. With a ``network`` of your own it may have any rank: images [row, height,
+        width, channel], token numbers [row, position]. A `numpy.memmap` is read batch by batch
+        and never as a whole. A row of weight w counts as w rows; rows of weight zero are left
+        out. Rows of one of ``groups`` [row] (a patient, a site) are held out together.
         """
         names = [name for name, row in METHODS.items() if not row.target_noise]
         if self.method not in names:
             raise unknown_name("method", self.method, names)
-        if self.augment is not None and not callable(self.augment):
-            raise bad_value("augment", self.augment, "a function of a generator and a batch")
-        stays = isinstance(X, np.memmap) or self.augment is not None
-        X, y, weight = self._check_fit_input(X, y, sample_weight)
+        inputs, y, weight = self._check_fit_input(X, y, sample_weight)
         check_classification_targets(y)
         classes = np.unique(y[weight > 0])
         if len(classes) < 2:
@@ -127,69 +113,47 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
                 f"`y` must have at least 2 classes among rows of positive weight; got one "
                 f"class, {classes[0]!r}."
             )
-        kept = weight > 0
-        labels = np.asarray(np.searchsorted(classes, y[kept]), np.float64)[:, None]
-        if groups is not None:
-            check_consistent_length(X, groups)
-            groups = np.asarray(groups)[kept]
-        if stays:
-            x, labels, weight, groups = self._rows_that_stay(X, labels, weight, groups)
-            x_standardiser = x.standardiser
-        else:
-            x, labels, weight, groups = merged_rows(X[kept], labels, weight[kept], groups)
-            x_standardiser = self._input_standardiser(x, weight)
-            x = check_range(x_standardiser.forward(x))
+        labels = np.asarray(np.searchsorted(classes, y), np.float64)[:, None]
+        rows = self._rows(inputs.x, labels, weight, groups)
         first_var = self._given_first_var() or 1.0
         if self._needs_first_var():
-            some = x[: tuning.CLASS_ROWS]
-            first_var = tuning.tune_classification(self._twin(x), some, labels[:, 0], weight)
-        model = self._model(x, labels, weight, Categorical(), len(classes), first_var)
-        folds = self._held_out(model, groups)
+            some = rows.first(CLASS_ROWS)
+            twin = self._twin(len(rows.y), rows.x.shape[1])
+            first_var = tune_classification(twin, some, rows.y[:, 0], rows.weight)
+        model = self._model(rows, rows.y, Categorical(), len(classes), first_var)
+        folds = None
+        if getattr(model.network, "vmappable", True):  # networks that run one by one are slow
+            folds = plan_folds(len(rows.y), rows.groups, *_FOLDS, _MANY, tuning.MANY_ROWS)
         ensemble, others = self._train(random_key(self.random_state), model, folds)
         temperature, usual = 1.0, None
-        if folds is not None and others is not None and others.n_members == len(folds.of_member):
-            rows, logits = held_out_outputs(others, folds, x)
-            probabilities = special.softmax(logits, axis=-1).mean(axis=0)
-            temperature = fit_temperature(probabilities, labels[rows, 0].astype(int), weight[rows])
-            usual = usual_quantile(_apart(logits), weight[rows])
-        # Only now, so that a fit that fails leaves an earlier one as it was.
-        self.ensemble_, self.prior_ = ensemble, model.prior
-        self.x_standardiser_, self.classes_ = x_standardiser, classes
-        self.temperature_ = temperature
-        self.novelty_scale_ = usual if usual is not None else self._usual_disagreement(x, weight)
-        means = ensemble.moments(first_rows(x, _HEALTH_ROWS))[0]
-        health.report(health.collapsed_members(means, ensemble.member_ids))
+        if folds is not None and others is not None:
+            temperature, usual = _held_out(others, folds, rows)
+        fitted = self._fitted(
+            inputs,
+            model,
+            rows,
+            ensemble,
+            regression=None,
+            classes=classes,
+            temperature=temperature,
+        )
+        outputs = self._finish(fitted, rows, usual)
+        health.report(health.collapsed_members(softmax(outputs), ensemble.member_ids))
         return self
 
-    def _rows_that_stay(self, X, labels: np.ndarray, weight: np.ndarray, groups):
-        """Rows of positive weight in random order, unread; equal ones are not merged."""
-        kept = np.flatnonzero(weight > 0)
-        order = np.random.default_rng(0).permutation(len(kept))
-        rows, weight = HostRows(X, kept[order], Standardiser.identity()), weight[kept[order]]
-        if getattr(self.network, "takes_tokens", False):
-            for piece in rows.pieces():
-                check_tokens(self.network, piece)
-        else:
-            rows = replace(rows, standardiser=Standardiser.of_rows(rows, weight))
-        rows = replace(rows, augment=self.augment)
-        return rows, labels[order], weight, None if groups is None else groups[order]
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, in the order of the columns of `predict_proba`."""
+        assert self.model_.classes is not None
+        return self.model_.classes
 
-    def _checked_inputs(self, X) -> np.ndarray | HostRows:
-        """Those of a memory-mapped file stay there until they are predicted."""
-        if not isinstance(X, np.memmap):
-            return super()._checked_inputs(X)
-        x = self._validated(X)
-        return HostRows(x, np.arange(len(x)), self.x_standardiser_)
+    @property
+    def temperature_(self) -> float:
+        """Of the averaged probabilities."""
+        return self.model_.temperature
 
-    def _held_out(self, model: Model, groups) -> Folds | None:
-        """Other members for the temperature; slow networks and few rows go without."""
-        n_rows = model.data.n_rows
-        if n_rows < LEAST_HELD_OUT or not getattr(model.network, "vmappable", True):
-            return None
-        return held_out_folds(n_rows, groups, *_FOLDS, _MANY)
-
-    def _disagreement(self, x: np.ndarray | HostRows) -> np.ndarray:
-        return _apart(self.ensemble_.outputs(x))
+    def _likelihood(self, model: FittedModel) -> Likelihood:
+        return Categorical()
 
     def predict(self, X) -> np.ndarray:
         """The most probable class of each row."""
@@ -200,20 +164,15 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         """Class probabilities [row, class], averaged over the members and then tempered."""
         return self.predict_dist(X).probabilities
 
-    def _to_target_units(self, x: np.ndarray, mean: np.ndarray, var: np.ndarray) -> Predictive:
-        """Pool members' probabilities; float32 sums are made exactly one."""
-        mean = np.asarray(mean, np.float64)
-        mean /= mean.sum(axis=-1, keepdims=True)
-        dist = Predictive.from_members(mean, var, "categorical")
-        return replace(dist, mean=tempered(dist.mean, self.temperature_))
 
-
-def _apart(logits: np.ndarray) -> np.ndarray:
-    """How far members are apart [row, 2]: mutual information, and spread of the logits.
-
-    Softmax saturates: far from the data all members may be sure of the same class, though
-    their logits differ by much.
-    """
-    members = special.softmax(logits.astype(np.float64), axis=-1)
+def _held_out(others: Ensemble, folds: Folds, rows: Rows) -> tuple[float, np.ndarray | None]:
+    """The temperature that suits held-out rows, and their usual disagreement."""
+    held = predict_held_out(others, folds, rows.x, least=1)
+    report_fold_failures(others, folds, "the temperature is learned", held is not None)
+    if held is None:
+        return 1.0, None
+    members = softmax(held.outputs)
     dist = Predictive.from_members(members, np.zeros_like(members), "categorical")
-    return np.stack([dist.mutual_information, logit_spread(logits)], axis=1)
+    labels, weight = rows.y[held.rows, 0].astype(int), rows.weight[held.rows]
+    temperature = fit_temperature(dist.probabilities, labels, weight)
+    return temperature, novelty.usual(disagreement(held.outputs, dist), weight)

@@ -1,7 +1,6 @@
 """The regressor."""
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -9,35 +8,36 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from anchored import tuning
-from anchored.core.ensembles import METHODS, Folds
+from anchored.core.ensembles import METHODS, Ensemble, Folds
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.priors import Prior
 from anchored.core.rows import Standardiser
-from anchored.error_bars import health
-from anchored.error_bars.noise import NoiseModel, learn_noise
+from anchored.error_bars import health, novelty
+from anchored.error_bars.folds import plan_folds, predict_held_out
+from anchored.error_bars.noise import learn_noise
 from anchored.errors import bad_value, unknown_name
 from anchored.estimators.base import (
-    LEAST_HELD_OUT,
+    LOOKED_AT,
     AnchoredEstimator,
-    held_out_folds,
-    held_out_outputs,
-    merged_rows,
+    Rows,
+    check_method,
     random_key,
-    usual_quantile,
+    report_fold_failures,
 )
-from anchored.estimators.validation import check_range
 from anchored.exact import gp
+from anchored.exact.evidence import MAX_ROWS, tune_regression
 from anchored.metrics import GPComparison
-from anchored.prediction.conformal import Conformal
+from anchored.model.record import FittedModel, Noise, Regression
 from anchored.prediction.predictive import CONTINUOUS, Predictive
 from anchored.tuning import Settings
+from anchored.typing import Likelihood
 
 GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
-_RESIDUAL_ROWS = 20_000  # training rows the noise is averaged or checked on after training
 _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
 _FOLDS = (5, 4)
 _MANY = 8  # members of a single fold, which is enough for many rows
+_LEAST_SPREAD = 2  # members of a fold that have one
 
 
 class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
@@ -74,11 +74,14 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     settings : `Settings`, or the file of them that ``anchored tune`` wrote, for the activation
         and whatever is left at "auto".
     max_seconds : training is cut short to take about this long at most, if given.
+    augment : changes each batch of inputs at random before it is trained on, a function
+        ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
     random_state : seed of anchors, initial draws and batch order.
     verbose : 1 shows a progress bar.
 
     Attributes
     ----------
+    model_ : the `FittedModel`, all that predicts; the others are read from it.
     ensemble_ : the trained `Ensemble`, in standardised units.
     prior_ : its `Prior`.
     noise_var_ : noise variance in squared units of the target, averaged over the training rows,
@@ -112,6 +115,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         predictive="student-t",
         settings=None,
         max_seconds=None,
+        augment=None,
         random_state=None,
         verbose=0,
     ):
@@ -129,6 +133,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.predictive = predictive
         self.settings = settings
         self.max_seconds = max_seconds
+        self.augment = augment
         self.random_state = random_state
         self.verbose = verbose
 
@@ -140,85 +145,118 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and targets y [row] or [row, output].
 
-        A row of weight w counts as w rows; rows of weight zero are left out. Rows of one of
-        ``groups`` [row] (a patient, a site) are held out together.
+        X may be a data frame (pandas, polars or Arrow) with text, categories, booleans, dates and
+        missing cells. With a ``network`` of your own it may be an array of any rank; a
+        `numpy.memmap` is read batch by batch and never as a whole. A row of weight w counts as w
+        rows; rows of weight zero are left out. Rows of one of ``groups`` [row] (a patient, a
+        site) are held out together.
         """
-        if self.method not in METHODS:
-            raise unknown_name("method", self.method, METHODS)
+        check_method(self.method)
         if self.predictive not in CONTINUOUS:
             raise unknown_name("predictive", self.predictive, CONTINUOUS)
         self._tuned = _as_settings(self.settings)
-        X, y, weight = self._check_fit_input(X, y, sample_weight, multi_output=True, y_numeric=True)
+        inputs, y, weight = self._check_fit_input(
+            X, y, sample_weight, multi_output=True, y_numeric=True
+        )
         one_target = y.ndim == 1
         y = np.asarray(y, np.float64).reshape(len(y), -1)
-        x, y, weight, groups = merged_rows(X, y, weight, groups)
-        x_standardiser = self._input_standardiser(x, weight)
-        y_standardiser = _target_standardiser(y, weight)
-        x, y = check_range(x_standardiser.forward(x)), y_standardiser.forward(y)
-        given = self._given_noise_var(y_standardiser)
-        first_var, noise_var = self._tune(x, y, weight, given)
+        rows = self._rows(inputs.x, y, weight, groups)
+        scaler = _target_standardiser(rows.y, rows.weight)
+        rows = rows._replace(y=scaler.forward(rows.y))
+        given = self._given_noise_var(scaler)
+        first_var, noise_var = self._tune(rows, given)
         likelihood = HeteroskedasticGaussian() if noise_var is None else Gaussian(noise_var)
-        n_outputs = y.shape[1] * (2 if noise_var is None else 1)
-        model = self._model(x, y, weight, likelihood, n_outputs, first_var)
-        key = random_key(self.random_state)
-        folds = None
+        n_outputs = rows.y.shape[1] * (2 if noise_var is None else 1)
+        model = self._model(rows, rows.y, likelihood, n_outputs, first_var)
+        key, folds = random_key(self.random_state), None
         # Networks that run one by one are slow: they get no others beside them.
         if given is None and noise_var is not None and getattr(model.network, "vmappable", True):
-            folds = _held_out(len(x), self.n_members, groups)
+            folds = _folds(len(rows.y), self.n_members, rows.groups)
         ensemble, others = self._train(key, model, folds)
         noise = usual = None
-        if folds is not None and others is not None and others.n_members == len(folds.of_member):
-            rows, means = held_out_outputs(others, folds, x)
-            noise = _learn_noise(key, x[rows], means, y[rows], weight[rows], self.predictive)
-            noise_var = _average_noise(noise, x, weight)
-            usual = _usual_spread(noise, means, weight[rows])
+        if folds is not None and others is not None:
+            noise, usual = self._held_out_noise(key, others, folds, rows)
+        if noise is not None:
+            noise_var = _average_noise(noise, rows)
         elif given is None and noise_var is not None:
-            means = ensemble.moments(x[:_RESIDUAL_ROWS])[0]
-            noise_var = np.maximum(noise_var, _unexplained(means, y, weight))
-        # Only now, so that a fit that fails leaves an earlier one as it was.
-        self.ensemble_, self.prior_ = ensemble, model.prior
-        self.x_standardiser_, self.y_standardiser_ = x_standardiser, y_standardiser
-        self._one_target = one_target
-        self._noise = noise
-        self._training_noise_var = getattr(model.likelihood, "noise_var", None)
-        self._train_rows = (x, y, weight) if len(x) <= GP_MAX_ROWS else None
-        self.noise_var_ = None if noise_var is None else noise_var * y_standardiser.scale**2
-        if usual is None:
-            self.novelty_scale_ = self._usual_disagreement(x, weight)
-        else:
-            self.novelty_scale_ = usual * y_standardiser.scale
-        self._check_health(x, y, weight, first_var, given)
+            noise_var = np.maximum(noise_var, _unexplained(ensemble, rows))
+        known = getattr(likelihood, "noise_var", None)
+        regression = Regression(
+            family=self.predictive,
+            one_target=one_target,
+            mean=scaler.mean,
+            scale=scaler.scale,
+            floor=getattr(likelihood, "floor", None),
+            training_noise_var=None if known is None else np.broadcast_to(known, y.shape[1:]),
+            noise_var=None if noise_var is None else noise_var * scaler.scale**2,
+            noise=noise,
+        )
+        fitted = self._fitted(inputs, model, rows, ensemble, regression=regression, classes=None)
+        outputs = self._finish(fitted, rows, None if usual is None else usual * scaler.scale)
+        self._train_rows = None
+        if len(rows.y) <= GP_MAX_ROWS:
+            self._train_rows = (rows.x[:], rows.y, rows.weight)
+        self._check_health(outputs, rows, first_var, given)
         return self
 
-    def _check_health(self, x, y, weight, first_var: float, given) -> None:
+    @property
+    def noise_var_(self) -> np.ndarray | None:
+        """Noise variance [out] in squared units of the target; None if the networks predict it."""
+        assert self.model_.regression is not None
+        return self.model_.regression.noise_var
+
+    def _likelihood(self, model: FittedModel) -> Likelihood:
+        assert model.regression is not None
+        if model.regression.floor is not None:
+            return HeteroskedasticGaussian(model.regression.floor)
+        return Gaussian(model.regression.training_noise_var)
+
+    def _held_out_noise(self, key, others: Ensemble, folds: Folds, rows: Rows):
+        """The noise of each output, and the usual spread [out], standardised; None if unknown."""
+        held = predict_held_out(others, folds, rows.x, _LEAST_SPREAD)
+        report_fold_failures(others, folds, "the noise is learned", held is not None)
+        if held is None:
+            return None, None
+        x, y, weight = rows.x[held.rows], rows.y[held.rows], rows.weight[held.rows]
+        keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
+        noise = tuple(
+            learn_noise(keys[i], x, held.outputs[..., i], y[:, i], weight, self.predictive)
+            for i in range(y.shape[1])
+        )
+        factor = np.array([part.factor for part in noise])
+        spread = factor * novelty.usual(held.outputs.var(axis=0, ddof=1), weight)
+        return noise, np.sqrt(spread)
+
+    def _check_health(self, outputs, rows: Rows, first_var: float, given) -> None:
         """Warn of what training does not show; the fit is complete by now."""
-        ensemble, noise_var = self.ensemble_, self._training_noise_var
-        means = ensemble.moments(x[:_RESIDUAL_ROWS])[0]
-        health.report(health.collapsed_members(means, ensemble.member_ids))
+        regression = self.model_.regression
+        assert regression is not None
+        noise_var = regression.training_noise_var
+        means = outputs[..., : len(regression.scale)]
+        health.report(health.collapsed_members(means, self.model_.members.member_ids))
         if noise_var is None or not METHODS[self.method].penalised:
             return
         if given is None:
-            left = _unexplained(means, y, weight)
+            left = _mean_square(means, rows)
             health.report(health.penalty_dominates(left, np.asarray(noise_var)))
         if self._needs_first_var():
             health.report(health.prior_at_the_end(first_var))
         elif not isinstance(self.prior, Prior) and self._has_twin():
+            x = rows.first(MAX_ROWS)
             x = x.reshape(len(x), -1)
-            rows = self._twin(x), x, y, weight
-            health.report(health.prior_conflict(*rows, first_var, noise_var))
+            twin = self._twin(len(rows.y), x.shape[1])
+            seen = x, rows.y[: len(x)], rows.weight[: len(x)]
+            health.report(health.prior_conflict(twin, *seen, first_var, noise_var))
 
-    def _disagreement(self, x: np.ndarray) -> np.ndarray:
-        """Epistemic deviation [row, out] in the units of the target."""
-        dist = self._to_target_units(x, *self.ensemble_.moments(x))
-        return np.sqrt(dist.epistemic_var).reshape(len(x), -1)
-
-    def _tune(self, x, y, weight, given) -> tuple[float, np.ndarray | None]:
+    def _tune(self, rows: Rows, given) -> tuple[float, np.ndarray | None]:
         """Prior variance of the input layer, and noise variance unless it is learned."""
         first_var = self._given_first_var()
         learned = METHODS[self.method].variance_head
         if self._needs_first_var() or (given is None and not learned):
-            flat = x.reshape(len(x), -1)
-            tuned = tuning.tune_regression(self._twin(flat), flat, y, weight, first_var, given)
+            x = rows.first(MAX_ROWS)
+            flat, y, weight = x.reshape(len(x), -1), rows.y[: len(x)], rows.weight[: len(x)]
+            twin = self._twin(len(rows.y), flat.shape[1])
+            tuned = tune_regression(twin, flat, y, weight, first_var, given)
             if self._needs_first_var():
                 first_var = tuned.first_var
             given = tuned.noise_var
@@ -260,33 +298,13 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         """Quantiles [row, level], or [row, output, level], of the predictive distribution."""
         return np.moveaxis(self.predict_dist(X).quantiles(levels), 0, -1)
 
-    def _to_target_units(self, x: np.ndarray, mean: np.ndarray, var: np.ndarray) -> Predictive:
-        """Pool members' standardised moments [member, row, output] at inputs ``x``."""
-        scaler = self.y_standardiser_
-        if self._noise is not None:
-            var = np.stack([noise.at(x) for noise in self._noise], axis=-1)
-        elif self.noise_var_ is not None:
-            var = self.noise_var_ / scaler.scale**2
-        dist = Predictive.from_members(mean, np.broadcast_to(var, mean.shape), self.predictive)
-        if self._noise is not None:
-            found = [noise.calibration for noise in self._noise]
-            factor, dof = np.transpose([(c.factor, c.noise_dof) for c in found])
-            dist = replace(
-                dist,
-                epistemic_var=factor * dist.epistemic_var,
-                noise_dof=dof,
-                conformal=Conformal.stacked([noise.conformal for noise in self._noise]),
-            )
-        dist = dist.rescaled(scaler.scale, scaler.mean)
-        return dist.output(0) if self._one_target else dist
-
     def compare_to_gp(self, X) -> GPComparison:
         """How far the ensemble is from its own exact limit, the infinitely wide network.
 
         Conditions a Gaussian process with the ensemble's prior and noise on all training
         rows, which must be at most 5,000, and compares the two predictives at ``X``.
         """
-        x = self._checked_inputs(X)
+        x = self._standardised(X)
         if self.noise_var_ is None:
             raise ValueError(
                 f"`method` {self.method!r} learns its noise; an exact GP needs it known. "
@@ -303,7 +321,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                 f"{GP_MAX_ROWS:,}. Fit on a random part of the rows to compare."
             )
         kernel = gp.twin(self.ensemble_.network, self.prior_)
-        noise_var = self._training_noise_var
+        assert self.model_.regression is not None
+        noise_var = self.model_.regression.training_noise_var
         rows, targets, weight = self._train_rows
         exact = gp.condition(kernel, rows, targets, noise_var, weight).predict(x)
         mean, var = self.ensemble_.moments(x)
@@ -335,40 +354,30 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
     return standardiser
 
 
-def _held_out(n_rows: int, n_members: int, groups) -> Folds | None:
+def _folds(n_rows: int, n_members: int, groups) -> Folds | None:
     """None if there are too few rows, or one member only, which has no spread."""
-    if n_members < 2 or n_rows < LEAST_HELD_OUT:
+    if n_members < 2:
         return None
     n_folds, n_each = _FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS
-    return held_out_folds(n_rows, groups, n_folds, n_each, _MANY)
+    return plan_folds(n_rows, groups, n_folds, n_each, _MANY, tuning.MANY_ROWS)
 
 
-def _learn_noise(key, x, means, y, weight, family: str) -> list[NoiseModel]:
-    """A noise model for each output, by means [member, row, out] of held-out rows."""
-    keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
-    return [
-        learn_noise(keys[i], x, means[..., i], y[:, i], weight, family) for i in range(y.shape[1])
-    ]
-
-
-def _usual_spread(noise: list[NoiseModel], means, weight) -> np.ndarray:
-    """Epistemic deviation [out] that few held-out rows exceed, standardised."""
-    factor = np.array([model.calibration.factor for model in noise])
-    return np.sqrt(factor * usual_quantile(means.var(axis=0, ddof=1), weight))
-
-
-def _average_noise(noise: list[NoiseModel], x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _average_noise(noise: tuple[Noise, ...], rows: Rows) -> np.ndarray:
     """Variance of the noise [out] averaged over training rows, standardised."""
-    x, weight = x[:_RESIDUAL_ROWS], weight[:_RESIDUAL_ROWS]
-    return np.array([np.average(model.at(x), weights=weight) for model in noise])
+    x = rows.first(LOOKED_AT)
+    return np.array([np.average(part.at(x), weights=rows.weight[: len(x)]) for part in noise])
 
 
-def _unexplained(means: np.ndarray, y, weight) -> np.ndarray:
-    """Mean squared residual [out] of pooled ``means`` of the first rows, standardised.
+def _unexplained(ensemble: Ensemble, rows: Rows) -> np.ndarray:
+    """Mean squared residual [out] of the pooled members, standardised.
 
     The kernel may explain noise away that finite networks cannot; the noise is never less than
-    what they leave over on the very rows they were trained on.
+    what they leave.
     """
-    y, weight = y[: means.shape[1]], weight[: means.shape[1]]
-    residual = y - means.mean(axis=0)
-    return weight @ np.square(residual) / weight.sum()
+    return _mean_square(ensemble.outputs(rows.first(LOOKED_AT)), rows)
+
+
+def _mean_square(means: np.ndarray, rows: Rows) -> np.ndarray:
+    n = means.shape[1]
+    residual = rows.y[:n] - means.astype(np.float64).mean(axis=0)
+    return np.average(np.square(residual), axis=0, weights=rows.weight[:n])

@@ -1,290 +1,466 @@
-"""The file of a model: one safetensors file, of which nothing is believed before it is checked.
+"""The image of a `FittedModel` in a file, and the way back.
 
-Arrays are tensors. All the rest is one JSON text in the metadata, under "anchored"; beside it is
-the SHA-256 of text and tensors, which finds accidents. It does not find malice, so every value is
-also checked when it is taken: `Fields` and `Arrays` hand each out once, by name, for the type and
-shape that must be there, and tell of those nobody asked for. Nothing is unpickled or evaluated,
-and no memory is taken that the length of the file does not account for.
+Format 2. Files of format 1 (version 0.1.0) are read too: they correct widths of intervals
+symmetrically, and keep held-out rows where format 2 keeps knots.
 """
 
-import hashlib
-import json
+import dataclasses
 import math
-import os
-import stat
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, deserialize
 
-from anchored._files import write_whole
+from anchored._json import Fields, quoted
 from anchored.errors import ModelFileError
+from anchored.model import tensors
+from anchored.model.forward import ACTIVATIONS, Leaves, dense_shapes
+from anchored.model.record import (
+    FittedModel,
+    Members,
+    NetworkRecord,
+    Noise,
+    NoiseShape,
+    Regression,
+)
+from anchored.model.tensors import Arrays
+from anchored.prediction.conformal import Conformal, order_statistic
+from anchored.tables.encoder import Encoder
 
-FORMAT = 1
-_TEXT, _DIGEST = "anchored", "sha256"  # keys of the metadata
-_LENGTH_BYTES = 8  # a file starts with the length of its header
-_MAX_HEADER = 4 << 20  # bytes; a wide table with many categories takes some hundred thousand
-_MAX_FILE = 1 << 30
-_MAX_WHOLE = 2**40
-_DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64}
-_AGAIN = "Save the model again, or copy the file again from where it came."
+FORMAT = 2
+FAMILIES = ("gaussian", "student-t")
+_PLAIN = (
+    "package",
+    "parameters",
+    "n_features",
+    "feature_names",
+    "columns",
+    "temperature",
+    "provenance",
+)
+_VECTORS = ("x_mean", "x_scale", "novelty_scale")
+_MAX_LAYERS = 1_000
+_MAX_LOG_NOISE = 100.0
+_MAX_SCORE = 1e3  # of a knot of the correction
+# Types of class labels; those of an object array are texts.
+_LABELS = {
+    "str": str,
+    "object": str,
+    "bool": bool,
+    **{f"{sign}int{bits}": int for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "float32": float,
+    "float64": float,
+}
 
 
-def write(path: str | Path, fields: dict, arrays: dict[str, np.ndarray]) -> None:
-    """Write the file whole or not at all; ``fields`` is what JSON can hold."""
-    from safetensors.numpy import save
+def save(model: FittedModel, path: str | Path) -> None:
+    """Write the file whole or not at all."""
+    fields: dict[str, Any] = {"format": FORMAT} | {name: getattr(model, name) for name in _PLAIN}
+    arrays: dict[str, np.ndarray] = {}
+    for name in _VECTORS:
+        if getattr(model, name) is not None:
+            arrays[name] = np.asarray(getattr(model, name), np.float64)
+    fields["ensemble"] = _pack_members(model.members, arrays)
+    arrays |= _below("prior/mean", model.prior_mean) | _below("prior/scale", model.prior_scale)
+    fields["regression"] = fields["classes"] = fields["encoder"] = None
+    if model.encoder is not None:
+        fields["encoder"] = model.encoder.to_json()
+    if model.regression is not None:
+        fields["regression"] = _pack_regression(model.regression, arrays)
+    if model.classes is not None:
+        labels = {"type": _label_type(model.classes), "labels": model.classes.tolist()}
+        fields["classes"] = labels
+    if model.held_out is not None:
+        arrays["held_out/x"], arrays["held_out/y"] = _pack_held_out(model)
+    tensors.write(path, fields, arrays)
 
-    text = json.dumps({"format": FORMAT, **fields}, allow_nan=False)
-    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    content = save(arrays, {_TEXT: text, _DIGEST: _digest(text, arrays)})
-    if int.from_bytes(content[:_LENGTH_BYTES], "little") > _MAX_HEADER:
-        raise ValueError(
-            f"`encoder` and `provenance` take more than {_MAX_HEADER:,} bytes as text; leave out "
-            "what a model does not need."
-        )
-    if len(content) > _MAX_FILE:
-        raise ValueError(f"The model takes {len(content):,} bytes; a file holds {_MAX_FILE:,}.")
-    write_whole(Path(path), content)
 
-
-def read(path: str | Path) -> "tuple[Fields, Arrays]":
-    """Fields and arrays of a file made by `write`; a `ModelFileError` says what is wrong."""
+def load(path: str | Path) -> FittedModel:
+    """The model of a file; a `ModelFileError` of one line says what is wrong with it."""
     try:
-        content = _read_bytes(Path(path))
-        metadata = _metadata(content)
-        tensors = dict(deserialize(content))
-    except SafetensorError as error:
-        raise ModelFileError(f"its tensors are damaged ({error}). {_AGAIN}") from error
-    except OSError as error:
-        raise ModelFileError(f"it cannot be read ({error.strerror}).") from error
-    text = metadata.get(_TEXT)
-    if text is None:
-        raise ModelFileError(
-            "it is a safetensors file of another program. Give one that `save` of anchored wrote."
-        )
-    fields = Fields(_parsed(text))
-    _check_format(fields)
-    arrays = {name: _array(name, **tensor) for name, tensor in tensors.items()}
-    if set(metadata) != {_TEXT, _DIGEST} or metadata[_DIGEST] != _digest(text, arrays):
-        raise ModelFileError(f"it was changed or damaged after it was written. {_AGAIN}")
-    return fields, Arrays(arrays)
+        return _unpack(*tensors.read(path))
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} cannot be used as a model: {error}") from error
 
 
-def _read_bytes(path: Path) -> bytes:
-    """The content, once lengths belong together."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ModelFileError("it is not a regular file. Give the path of a model file.")
-        if status.st_size > _MAX_FILE:
-            raise ModelFileError(f"it is larger than {_MAX_FILE:,} bytes, the most a model takes.")
-        start = file.read(_LENGTH_BYTES)
-        length = int.from_bytes(start, "little")
-        if len(start) < _LENGTH_BYTES or not 0 < length <= status.st_size - _LENGTH_BYTES:
-            raise ModelFileError(f"it is cut short or of another kind. {_AGAIN}")
-        if length > _MAX_HEADER:
-            raise ModelFileError(f"its header has more than {_MAX_HEADER:,} bytes. {_AGAIN}")
-        return start + file.read(status.st_size - _LENGTH_BYTES)
-
-
-def _metadata(content: bytes) -> dict:
-    length = int.from_bytes(content[:_LENGTH_BYTES], "little")
-    header = _parsed(content[_LENGTH_BYTES : _LENGTH_BYTES + length])
-    metadata = header.get("__metadata__") if isinstance(header, dict) else None
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def _parsed(text: Any) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ModelFileError(f"its text is not JSON. {_AGAIN}") from error
-
-
-def _check_format(fields: "Fields") -> None:
-    number, version = fields.whole("format"), fields.text("package")
+def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
+    number, package = found.whole("format"), found.text("package")
     if number > FORMAT:
         raise ModelFileError(
-            f"it has format {number}, written by anchored {version}; this one reads up to format "
+            f"it has format {number}, written by anchored {package}; this one reads up to format "
             f"{FORMAT}. Upgrade anchored."
         )
-    if number < FORMAT:
-        raise ModelFileError(f"there is no format {number}. {_AGAIN}")
-    fields.put_back("package", version)
+    if number < 1:
+        raise ModelFileError(f"there is no format {number}. {tensors.AGAIN}")
+    n_features = found.whole("n_features", 1)
+    members = _unpack_members(found.object("ensemble"), arrays, number)
+    network = members.network
+    if network.is_dense and network.row_shape != (n_features,):
+        need = f"{quoted(network.row_shape)[1:-2]}, as the network has it"
+        raise found.wrong("n_features", n_features, need)
+    names = None if found.absent("feature_names") else found.texts("feature_names")
+    if names is not None and len(names) != n_features:
+        raise found.wrong("feature_names", names, f"{n_features} of them")
+    x_mean = x_scale = None
+    if "x_scale" in arrays or network.is_dense:
+        shape = (n_features,) if network.is_dense else arrays.below("x_scale")[""]
+        x_mean, x_scale = arrays.take("x_mean", shape), arrays.take("x_scale", shape, above=0)
+    regression = classes = None
+    if (given := found.optional_object("regression")) is not None:
+        regression = _unpack_regression(given, arrays, network, n_features, number)
+        if not found.absent("classes"):
+            raise found.wrong("classes", found.take("classes"), "null beside `regression`")
+    else:
+        classes = _unpack_classes(found.object("classes"), network)
+    like = {name: leaf.shape[1:] for name, leaf in members.params.items()}
+    temperature = 1.0 if found.absent("temperature") else found.number("temperature", above=0)
+    n_novelty = 2 if regression is None else len(regression.scale)
+    model = FittedModel(
+        package=package,
+        parameters=found.plain_object("parameters"),
+        n_features=n_features,
+        feature_names=names,
+        columns=None if found.absent("columns") else found.texts("columns"),
+        members=members,
+        prior_mean=_take_leaves("prior/mean", arrays, like),
+        prior_scale=_take_leaves("prior/scale", arrays, like, finite=False),
+        x_mean=x_mean,
+        x_scale=x_scale,
+        regression=regression,
+        classes=classes,
+        temperature=temperature,
+        novelty_scale=arrays.optional("novelty_scale", (n_novelty,), least=0),
+        encoder=_unpack_encoder(found, n_features),
+        provenance=found.plain_object("provenance"),
+        held_out=_unpack_held_out(arrays, n_features, regression, classes),
+    )
+    found.close()
+    arrays.close()
+    return model
 
 
-def _array(name: str, shape: list[int], dtype: str, data: bytearray) -> np.ndarray:
-    if dtype not in _DTYPES:
-        raise ModelFileError(f"{quoted(name)} has type {dtype}, not one of {', '.join(_DTYPES)}.")
-    return np.frombuffer(data, np.dtype(_DTYPES[dtype]).newbyteorder("<")).reshape(shape)
+# Members
 
 
-def _digest(text: str, arrays: dict[str, np.ndarray]) -> str:
-    found = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
-    for name in sorted(arrays):
-        array = arrays[name]
-        found.update(f"{name}|{array.dtype.name}|{array.shape}|".encode("utf-8", "surrogatepass"))
-        found.update(array.reshape(-1).view(np.uint8).data)
-    return found.hexdigest()
+def _below(where: str, leaves: Leaves) -> dict[str, np.ndarray]:
+    return {f"{where}/{name}": leaf for name, leaf in leaves.items()}
 
 
-def quoted(value: object) -> str:
-    """A value of the file for a message: short, on one line."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _take_leaves(where: str, arrays: Arrays, like: dict[str, tuple], finite=True) -> Leaves:
+    return {
+        name: arrays.take(f"{where}/{name}", shape, None, finite=finite)
+        for name, shape in like.items()
+    }
 
 
-def whole_number(value: object, least: int = 0, most: int = _MAX_WHOLE) -> bool:
-    return type(value) is int and least <= value <= most
+def _pack_network(network: NetworkRecord) -> dict:
+    return dataclasses.asdict(network)
 
 
-class Fields:
-    """An object of the JSON text whose fields are taken once each."""
-
-    def __init__(self, value: Any, where: str = ""):
-        if not isinstance(value, dict):
-            raise ModelFileError(f"`{where or _TEXT}` must be an object, not {quoted(value)}.")
-        self._left, self._where = dict(value), where
-
-    def take(self, name: str) -> Any:
-        if name not in self._left:
-            raise ModelFileError(f"`{self._where}{name}` is missing.")
-        return self._left.pop(name)
-
-    def put_back(self, name: str, value: Any) -> None:
-        self._left[name] = value
-
-    def wrong(self, name: str, got: object, need: str) -> ModelFileError:
-        return ModelFileError(f"`{self._where}{name}` must be {need}, not {quoted(got)}.")
-
-    def object(self, name: str) -> "Fields":
-        return Fields(self.take(name), f"{self._where}{name}/")
-
-    def optional_object(self, name: str) -> "Fields | None":
-        value = self.take(name)
-        return None if value is None else Fields(value, f"{self._where}{name}/")
-
-    def plain_object(self, name: str) -> dict:
-        """An object whose content is not looked at here."""
-        value = self.take(name)
-        if not isinstance(value, dict):
-            raise self.wrong(name, value, "an object")
-        return value
-
-    def optional_plain_object(self, name: str) -> dict | None:
-        return self.take(name) if self._left.get(name, 0) is None else self.plain_object(name)
-
-    def objects(self, name: str) -> "list[Fields] | None":
-        """Several objects, or None."""
-        value = self.take(name)
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            raise self.wrong(name, value, "a list or null")
-        return [Fields(item, f"{self._where}{name}/{i}/") for i, item in enumerate(value)]
-
-    def text(self, name: str, allowed: Collection[str] | None = None) -> str:
-        value = self.take(name)
-        if not isinstance(value, str) or (allowed is not None and value not in allowed):
-            raise self.wrong(name, value, "text" if allowed is None else f"in {list(allowed)}")
-        return value
-
-    def texts(self, name: str) -> tuple[str, ...] | None:
-        """Several texts, or None."""
-        value = self.take(name)
-        if value is None:
-            return None
-        if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-            raise self.wrong(name, value, "a list of texts or null")
-        return tuple(value)
-
-    def flag(self, name: str) -> bool:
-        value = self.take(name)
-        if not isinstance(value, bool):
-            raise self.wrong(name, value, "true or false")
-        return value
-
-    def whole(self, name: str, least: int = 0) -> int:
-        value = self.take(name)
-        if not whole_number(value, least):
-            raise self.wrong(name, value, f"a whole number from {least} on")
-        return value
-
-    def wholes(self, name: str, least: int = 0, most_items: int | None = None) -> tuple[int, ...]:
-        value = self.take(name)
-        if not (isinstance(value, list) and all(whole_number(item, least) for item in value)):
-            raise self.wrong(name, value, f"a list of whole numbers from {least} on")
-        if most_items is not None and len(value) > most_items:
-            raise self.wrong(name, value, f"a list of at most {most_items}")
-        return tuple(value)
-
-    def number(self, name: str, above: float = -math.inf, most: float = math.inf) -> float:
-        value = self.take(name)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        # Whole numbers of JSON may be too large for a float.
-        if not (is_number and abs(value) < 1e300 and above < value <= most):
-            raise self.wrong(name, value, f"a number above {above:g} and at most {most:g}")
-        return float(value)
-
-    def optional_number(self, name: str, above: float = -math.inf) -> float | None:
-        if self._left.get(name, 0) is None:
-            return self.take(name)
-        return self.number(name, above)
-
-    def close(self) -> None:
-        """Nothing may be left."""
-        if self._left:
-            raise ModelFileError(f"`{self._where}{quoted(next(iter(self._left)))}` is not known.")
+def _pack_members(members: Members, arrays: dict) -> dict:
+    arrays |= _below("ensemble/params", members.params)
+    arrays |= _below("ensemble/centres", members.centres)
+    arrays["ensemble/status"] = np.asarray(members.status, np.int64)
+    arrays["ensemble/objective"] = np.asarray(members.objective, np.float64)
+    arrays["ensemble/steps"] = np.asarray(members.steps, np.int64)
+    return {
+        "network": _pack_network(members.network),
+        "member_ids": members.member_ids,
+        "retrained": members.retrained,
+    }
 
 
-class Arrays:
-    """The tensors, taken once each."""
+def _unpack_members(found: Fields, arrays: Arrays, number: int) -> Members:
+    network = _unpack_network(found.object("network"), number)
+    member_ids = found.wholes("member_ids")
+    if not member_ids or len(set(member_ids)) < len(member_ids):
+        raise found.wrong("member_ids", member_ids, "a list of numbers, each once")
+    status = arrays.take("ensemble/status", (None,), np.int64, least=0)
+    if max(member_ids) >= len(status) or status.max() > 2:
+        raise found.wrong("member_ids", member_ids, "among the members trained")
+    steps = arrays.take("ensemble/steps", (None,), np.int64, least=0)
+    shape = (len(steps), len(status))
+    objective = arrays.take("ensemble/objective", shape, finite=False)  # of diverged members
+    params = _unpack_leaves("ensemble/params", network, arrays, len(member_ids))
+    like = {name: leaf.shape for name, leaf in params.items()}
+    retrained = found.wholes("retrained")
+    found.close()
+    centres = _take_leaves("ensemble/centres", arrays, like)
+    return Members(network, params, centres, member_ids, retrained, status, objective, steps)
 
-    def __init__(self, arrays: dict[str, np.ndarray]):
-        self._left = dict(arrays)
 
-    def take(
-        self,
-        name: str,
-        shape: tuple[int | None, ...],
-        dtype: type = np.float64,
-        *,
-        least: float = -math.inf,
-        above: float = -math.inf,
-        finite: bool = True,
-    ) -> np.ndarray:
-        """The array of this type and shape (None: of any length) with values in a range."""
-        if name not in self._left:
-            raise ModelFileError(f"the tensor `{name}` is missing.")
-        array = self._left.pop(name)
-        fits = array.ndim == len(shape) and all(
-            want in (None, got) for want, got in zip(shape, array.shape, strict=True)
+def _unpack_leaves(where: str, network: NetworkRecord, arrays: Arrays, n_members: int) -> Leaves:
+    """Stacked parameters; their shapes are known here for dense networks only."""
+    if network.is_dense:
+        assert network.fields is not None
+        assert network.row_shape is not None
+        widths = (*network.row_shape, *network.fields["hidden"], network.n_outputs)
+        shapes = dense_shapes(widths)
+        return {
+            name: arrays.take(f"{where}/{name}", (n_members, *shape), np.float32)
+            for name, shape in shapes.items()
+        }
+    found = arrays.below(f"{where}/")
+    if not found:
+        raise ModelFileError(f"there is no tensor below `{where}`.")
+    return _take_leaves(where, arrays, {n: (n_members, *shape[1:]) for n, shape in found.items()})
+
+
+def _unpack_network(found: Fields, number: int) -> NetworkRecord:
+    name = found.text("name")
+    given = found.optional_object("fields")
+    fields = None if given is None else _unpack_network_fields(name, given)
+    if number == 1:
+        sizes = found.wholes("sizes", 1)
+        row_shape = sizes if name == "MLP" else None
+        n_outputs = 0 if fields is None else fields["n_outputs"]
+    else:
+        absent = found.absent("row_shape")
+        row_shape, n_outputs = None if absent else found.wholes("row_shape", 1), None
+        n_outputs = found.whole("n_outputs", 1)
+    if name == "MLP" and (row_shape is None or len(row_shape) != 1):
+        raise found.wrong("row_shape", row_shape, "a list of one number")
+    if fields is not None and fields["n_outputs"] != n_outputs:
+        raise found.wrong("n_outputs", n_outputs, f"{fields['n_outputs']}, as in `fields`")
+    found.close()
+    return NetworkRecord(name, fields, n_outputs, row_shape)
+
+
+def _unpack_network_fields(name: str, given: Fields) -> dict[str, Any]:
+    if name not in ("MLP", "ConvNet", "TextCNN"):
+        raise given.fault("", f"`{given.path('')}` must be null for a network named {name}.")
+    fields: dict[str, Any] = {"activation": given.text("activation", ACTIVATIONS)}
+    whole = ["n_outputs"]
+    if name == "TextCNN":
+        whole += ["vocabulary", "embedding", "filters", "window", "hidden"]
+    else:
+        fields["hidden"] = given.wholes("hidden", 1, _MAX_LAYERS)
+    if name == "ConvNet":
+        blocks = [Fields({"blocks": b}) for b in given.items("blocks", _MAX_LAYERS)]
+        try:
+            fields["blocks"] = tuple(block.wholes("blocks", 1, _MAX_LAYERS) for block in blocks)
+        except ValueError as error:
+            raise given.fault("blocks", str(error)) from None
+    fields |= {field: given.whole(field, 1) for field in whole}
+    given.close()
+    return fields
+
+
+# Regression
+
+
+def _pack_regression(part: Regression, arrays: dict) -> dict:
+    for name in ("mean", "scale", "training_noise_var", "noise_var"):
+        if getattr(part, name) is not None:
+            arrays[f"regression/{name}"] = np.asarray(getattr(part, name), np.float64)
+    noise = part.noise
+    if noise is not None:
+        noise = [_pack_noise(one, f"regression/noise/{i}", arrays) for i, one in enumerate(noise)]
+    plain = {name: getattr(part, name) for name in ("family", "one_target", "floor")}
+    return plain | {"noise": noise}
+
+
+def _pack_noise(noise: Noise, where: str, arrays: dict) -> dict:
+    names = ("factor", "noise_var", "noise_dof")
+    fields: dict[str, Any] = {name: float(getattr(noise, name)) for name in names}
+    fields["shape"] = None
+    if noise.shape is not None:
+        arrays |= _below(f"{where}/shape", noise.shape.params)
+        fields["shape"] = {
+            "network": _pack_network(noise.shape.network),
+            "least": float(noise.shape.least),
+            "most": float(noise.shape.most),
+        }
+    if noise.conformal is not None:
+        arrays[f"{where}/levels"] = noise.conformal.levels
+        arrays[f"{where}/scores"] = noise.conformal.scores
+    return fields
+
+
+def _unpack_regression(
+    found: Fields, arrays: Arrays, network: NetworkRecord, n_features: int, number: int
+) -> Regression:
+    n_outputs = network.n_outputs
+    floor = None if found.absent("floor") else found.number("floor", above=0)
+    if floor is not None and n_outputs % 2:
+        raise found.wrong("floor", floor, f"null for a network of {n_outputs} outputs")
+    n_targets = n_outputs if floor is None else n_outputs // 2
+    one_target = found.flag("one_target")
+    if one_target and n_targets > 1:
+        raise found.wrong("one_target", one_target, f"false for {n_targets} outputs")
+    noise = None
+    if not found.absent("noise"):
+        parts = found.objects("noise")
+        if floor is not None or len(parts) != n_targets:
+            raise found.wrong("noise", len(parts), f"one for each of {n_targets} outputs")
+        noise = tuple(
+            _unpack_noise(part, f"regression/noise/{i}", arrays, n_features, number)
+            for i, part in enumerate(parts)
         )
-        if array.dtype != dtype or not fits:
-            raise ModelFileError(
-                f"the tensor `{name}` is {array.dtype.name} of shape {array.shape}; it must be "
-                f"{np.dtype(dtype).name} of shape {shape}."
-            )
-        if finite and not np.all(np.isfinite(array) & (array >= least) & (array > above)):
-            raise ModelFileError(f"the tensor `{name}` has values that are impossible there.")
-        return array
+        knots = {None if n.conformal is None else tuple(n.conformal.levels) for n in noise}
+        if len(knots) > 1:
+            raise found.wrong("noise", len(noise), "of the same rows for each output")
+    variances: dict[str, Any] = {"training_noise_var": None, "noise_var": None}
+    if floor is None:
+        for name in variances:
+            variances[name] = arrays.take(f"regression/{name}", (n_targets,), least=0)
+    made = Regression(
+        family=found.text("family", FAMILIES),
+        one_target=one_target,
+        mean=arrays.take("regression/mean", (n_targets,)),
+        scale=arrays.take("regression/scale", (n_targets,), above=0),
+        floor=floor,
+        noise=noise,
+        **variances,
+    )
+    found.close()
+    return made
 
-    def optional(self, name: str, shape: tuple[int | None, ...], **rules) -> np.ndarray | None:
-        return self.take(name, shape, **rules) if name in self._left else None
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._left
+def _unpack_noise(found: Fields, where: str, arrays: Arrays, n_features: int, number: int) -> Noise:
+    take_conformal = _old_conformal if number == 1 else _unpack_conformal
+    conformal = take_conformal(where, arrays)
+    shape, given = None, found.optional_object("shape")
+    if given is not None:
+        shape = _unpack_shape(given, f"{where}/shape", arrays, n_features, number)
+    made = Noise(
+        found.number("factor", above=0),
+        found.number("noise_var", above=0),
+        found.number("noise_dof", above=2),
+        shape,
+        conformal,
+    )
+    found.close()
+    return made
 
-    def take_inputs(self, name: str, n_rows: int, n_features: int) -> np.ndarray:
-        """Inputs [row, feature, ...] of any rank, of real or whole numbers."""
-        found = self._left.get(name, np.empty(0))
-        shape = (n_rows, n_features, *found.shape[2:])
-        return self.take(name, shape, np.int64 if found.dtype == np.int64 else np.float64)
 
-    def close(self) -> None:
-        """Nothing may be left."""
-        if self._left:
-            raise ModelFileError(f"the tensor {quoted(next(iter(self._left)))} is not known.")
+def _unpack_shape(
+    found: Fields, where: str, arrays: Arrays, n_features: int, number: int
+) -> NoiseShape:
+    most = found.number("most", above=-_MAX_LOG_NOISE, most=_MAX_LOG_NOISE)
+    least = found.number("least", -_MAX_LOG_NOISE, most)
+    inner = found.object("ensemble") if number == 1 else found
+    network = _unpack_network(inner.object("network"), number)
+    if not network.is_dense or (network.row_shape, network.n_outputs) != ((n_features,), 1):
+        raise found.wrong("network", network.name, f"MLP of {n_features} inputs and one output")
+    if number == 1:
+        where = _old_shape(inner, where, arrays)
+    n_members = next(iter(arrays.below(f"{where}/").values()), (0,))[:1]
+    params = _unpack_leaves(where, network, arrays, *n_members)
+    found.close()
+    return NoiseShape(network, params, least, most)
+
+
+def _unpack_conformal(where: str, arrays: Arrays) -> Conformal | None:
+    if f"{where}/levels" not in arrays:
+        return None
+    levels = arrays.take(f"{where}/levels", (None,), above=0)
+    scores = arrays.take(f"{where}/scores", (len(levels),))
+    growing = np.all(np.diff(levels) > 0) and np.all(np.diff(scores) > 0)
+    if len(levels) < 2 or not growing or levels[-1] >= 1 or np.any(np.abs(scores) > _MAX_SCORE):
+        raise ModelFileError(f"the tensor `{where}/levels` has values that are impossible there.")
+    return Conformal(levels, scores)
+
+
+def _old_conformal(where: str, arrays: Arrays) -> Conformal | None:
+    """Distances of held-out rows, whose correction is the same on both sides."""
+    weight = arrays.take(f"{where}/weight", (None,), above=0)
+    distance = arrays.take(f"{where}/distance", (len(weight),), least=0)
+    dof = arrays.take(f"{where}/dof", (len(weight),), above=0)
+    if not len(weight):
+        raise ModelFileError(f"the tensor `{where}/weight` has no rows.")
+    from anchored.prediction.student import score
+
+    scores, knots = score(distance, dof), []
+    for coverage in (0.5, 0.8, 0.9, 0.95, 0.99):
+        upper = order_statistic(scores, weight, coverage)
+        if upper is not None:
+            knots += [((1 - coverage) / 2, -upper), ((1 + coverage) / 2, upper)]
+    return Conformal.through(sorted(knots))
+
+
+def _old_shape(found: Fields, where: str, arrays: Arrays) -> str:
+    """Pass over what format 1 keeps beside the parameters, whose place is returned."""
+    n_members = len(found.wholes("member_ids"))
+    found.wholes("retrained")
+    found.close()
+    for name in ("status", "objective", "steps"):
+        shape = arrays.below(f"{where}/{name}").get("", (0,))
+        arrays.take(f"{where}/{name}", shape, None, finite=False)
+    for name, shape in arrays.below(f"{where}/centres/").items():
+        arrays.take(f"{where}/centres/{name}", (n_members, *shape[1:]), np.float32)
+    return f"{where}/params"
+
+
+# Classes, the encoder, and rows for a report
+
+
+def _label_type(classes: np.ndarray) -> str:
+    """The name under which labels of this type are kept."""
+    name = "str" if classes.dtype.kind == "U" else classes.dtype.name
+    texts = all(isinstance(label, str) for label in classes) if name == "object" else True
+    if name in _LABELS and texts:
+        return name
+    raise TypeError(
+        f"`classes_` are of type {classes.dtype}; files hold labels that are text, whole "
+        "numbers, numbers or booleans. Fit with such labels."
+    )
+
+
+def _unpack_classes(found: Fields, network: NetworkRecord) -> np.ndarray:
+    n_outputs = network.n_outputs
+    name = found.text("type", _LABELS)
+    labels: Any = found.take("labels")
+    kind = _LABELS[name]
+    if not (isinstance(labels, list) and all(type(label) is kind for label in labels)):
+        raise found.wrong("labels", labels, f"a list of {kind.__name__}")
+    if len(labels) != n_outputs or n_outputs < 2 or len(set(labels)) < n_outputs:
+        raise found.wrong("labels", labels, f"{n_outputs} different ones, at least 2")
+    if kind is float and not all(math.isfinite(label) for label in labels):
+        raise found.wrong("labels", labels, "finite")
+    found.close()
+    try:
+        return np.array(labels, dtype=name)
+    except (OverflowError, ValueError) as error:
+        raise ModelFileError(f"`classes/labels` {quoted(labels)} are not {name}.") from error
+
+
+def _unpack_encoder(found: Fields, n_features: int) -> Encoder | None:
+    if found.absent("encoder"):
+        return None
+    try:
+        encoder = Encoder.from_json(found.take("encoder"))
+    except ValueError as error:
+        raise ModelFileError(f"its encoder: {error}") from error
+    if len(encoder.feature_names) != n_features:
+        raise ModelFileError(
+            f"its encoder makes {len(encoder.feature_names)} features, its networks take "
+            f"{n_features}."
+        )
+    return encoder
+
+
+def _pack_held_out(model: FittedModel) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs, and targets or class numbers."""
+    assert model.held_out is not None
+    x, y = model.held_out
+    x = x.astype(np.int64 if x.dtype.kind in "iu" else np.float64)
+    if model.classes is None:
+        return x, y.astype(np.float64)
+    return x, np.searchsorted(model.classes, y).astype(np.int64)
+
+
+def _unpack_held_out(
+    arrays: Arrays, n_features: int, regression: Regression | None, classes: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    if "held_out/y" not in arrays:
+        return None
+    if regression is not None:
+        shape = (None,) if regression.one_target else (None, len(regression.scale))
+        y = arrays.take("held_out/y", shape)
+        return arrays.take_inputs("held_out/x", len(y), n_features), y
+    assert classes is not None
+    number = arrays.take("held_out/y", (None,), np.int64, least=0)
+    if not np.all(number < len(classes)):
+        raise ModelFileError("the tensor `held_out/y` has numbers that no class has.")
+    return arrays.take_inputs("held_out/x", len(number), n_features), classes[number]

@@ -15,14 +15,15 @@ import numpy as np
 
 from anchored import __version__
 from anchored._files import write_whole
-from anchored.model.record import FittedEnsemble, FittedModel, FittedNoise, FittedRegression
-from anchored.model.runtime import LEAKY_SLOPE, LOG_NOISE_CLIP, Model
+from anchored.model.forward import LEAKY_SLOPE, Leaves, count_layers
+from anchored.model.record import LOG_NOISE_CLIP, FittedModel, NetworkRecord, Noise, Regression
+from anchored.model.runtime import Predictor
 
 OPSET = 18  # read by every runtime since 2023
 _IR_VERSION = 8  # that of this opset
 
 
-def export(model: Model, path: str | Path) -> None:
+def export(model: Predictor, path: str | Path) -> None:
     """Write the graph of a model from `anchored.model.runtime.load`, whole or not at all."""
     try:
         import onnx
@@ -32,11 +33,13 @@ def export(model: Model, path: str | Path) -> None:
     graph = _Graph()
     fitted = model.fitted
     rows = graph.cast(graph.standardised("x", fitted), np.float32)
-    outputs = graph.cast(graph.network(rows, fitted.ensemble), np.float64)
+    outputs = graph.cast(
+        graph.network(rows, fitted.members.network, fitted.members.params), np.float64
+    )
     if fitted.regression is None:
         made = {"probabilities": graph.probabilities(outputs, fitted.temperature)}
     else:
-        made = graph.moments(outputs, rows, fitted.ensemble, fitted.regression)
+        made = graph.moments(outputs, rows, fitted.members.n_members, fitted.regression)
     for name, value in made.items():
         graph.add("Identity", [value], name)
     n_outputs = {True: "class", False: "output"}[fitted.regression is None]
@@ -46,7 +49,7 @@ def export(model: Model, path: str | Path) -> None:
         [_described("x", onnx.TensorProto.FLOAT, fitted.n_features)],
         [_described(name, onnx.TensorProto.DOUBLE, n_outputs) for name in made],
         graph.constants,
-        doc_string=_doc(fitted, model.encoder),
+        doc_string=_doc(fitted),
     )
     opset = onnx.helper.make_opsetid("", OPSET)
     whole = onnx.helper.make_model(
@@ -66,12 +69,12 @@ def _described(name: str, kind: int, n_columns: int | str):
     return onnx.helper.make_tensor_value_info(name, kind, ["row", n_columns])
 
 
-def _doc(fitted: FittedModel, encoder) -> str:
+def _doc(fitted: FittedModel) -> str:
     """Names of features and labels, as JSON."""
     labels = None if fitted.classes is None else fitted.classes.tolist()
     names = fitted.feature_names
-    if names is None and encoder is not None:
-        names = encoder.feature_names
+    if names is None and fitted.encoder is not None:
+        names = fitted.encoder.feature_names
     return json.dumps({"features": names, "classes": labels})
 
 
@@ -122,16 +125,17 @@ class _Graph:
         centred = self.add("Sub", [self.cast(x, np.float64), self.constant(fitted.x_mean)])
         return self.add("Div", [centred, self.constant(fitted.x_scale)])
 
-    def network(self, x: str, ensemble: FittedEnsemble) -> str:
+    def network(self, x: str, network: NetworkRecord, params: Leaves) -> str:
         """Outputs [member, row, out] of the networks, in single precision."""
-        last = len(ensemble.params) - 1
-        for i, layer in enumerate(ensemble.params):
-            x = self.add("MatMul", [x, self.constant(layer["weight"], np.float32)])
-            if "bias" in layer:
-                bias = self.constant(layer["bias"][:, None], np.float32)
+        assert network.fields is not None
+        n_layers = count_layers(params)
+        for i in range(n_layers):
+            x = self.add("MatMul", [x, self.constant(params[f"{i}/weight"], np.float32)])
+            if f"{i}/bias" in params:
+                bias = self.constant(params[f"{i}/bias"][:, None], np.float32)
                 x = self.add("Add", [x, bias])
-            if i < last:
-                x = self.activated(x, ensemble.network.fields["activation"])
+            if i < n_layers - 1:
+                x = self.activated(x, network.fields["activation"])
         return x
 
     def activated(self, x: str, name: str) -> str:
@@ -150,17 +154,17 @@ class _Graph:
         half = self.add("Mul", [x, number(0.5)])
         return self.add("Mul", [half, self.add("Add", [bent, number(1.0)])])
 
-    def probabilities(self, logits: str, temperature: float | None) -> str:
+    def probabilities(self, logits: str, temperature: float) -> str:
         mean = self.mean(self.add("Softmax", [logits], axis=-1))
-        if temperature is None:
+        if temperature == 1:
             return mean
         powers = self.add("Pow", [mean, self.constant(1 / temperature)])
         return self.add("Div", [powers, self.last_sum(powers)])
 
     def moments(
-        self, outputs: str, rows: str, ensemble: FittedEnsemble, regression: FittedRegression
+        self, outputs: str, rows: str, n_members: int, regression: Regression
     ) -> dict[str, str]:
-        n_members, n_targets = ensemble.n_members, len(regression.scale)
+        n_targets = len(regression.scale)
         scale = self.constant(regression.scale)
         members = self.columns(outputs, 0, n_targets)
         mean = self.mean(members)
@@ -181,7 +185,7 @@ class _Graph:
             "std": self.add("Mul", [self.add("Sqrt", [total]), scale]),
         }
 
-    def noise(self, outputs: str, rows: str, regression: FittedRegression) -> str:
+    def noise(self, outputs: str, rows: str, regression: Regression) -> str:
         """Variance of the noise, standardised: [row, out] or [out]."""
         n_targets = len(regression.scale)
         if regression.floor is not None:
@@ -194,14 +198,14 @@ class _Graph:
         assert regression.noise_var is not None
         return self.constant(regression.noise_var / regression.scale**2)
 
-    def noise_at(self, rows: str, noise: FittedNoise) -> str:
+    def noise_at(self, rows: str, noise: Noise) -> str:
         """Variance of the noise of one output [row, 1]."""
         if noise.shape is None:
             # A column of the inputs gives the number of rows.
             column = self.cast(self.columns(rows, 0, 1), np.float64)
             nothing = self.add("Mul", [column, self.constant(0.0)])
             return self.add("Add", [nothing, self.constant(noise.noise_var)])
-        outputs = self.cast(self.network(rows, noise.shape.ensemble), np.float64)
+        outputs = self.cast(self.network(rows, noise.shape.network, noise.shape.params), np.float64)
         log_noise = self.mean(self.clipped(outputs, -LOG_NOISE_CLIP, LOG_NOISE_CLIP))
         log_noise = self.clipped(log_noise, noise.shape.least, noise.shape.most)
         return self.add("Mul", [self.add("Exp", [log_noise]), self.constant(noise.noise_var)])

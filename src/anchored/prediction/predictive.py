@@ -9,20 +9,27 @@ For members j = 1..M with means m_j and variances v_j of the target,
 are the degrees of freedom of the noise (infinite if it is normal). Its own are by
 Welch-Satterthwaite, M - 1 where all variance is epistemic and d where all is noise. Class
 probabilities are one-hot targets, so the same three lines hold.
+
+If rows were held out, `Conformal` moves this distribution to where they say it must be.
+`interval`, `quantiles`, `cdf`, `log_density`, `crps` and `sample` all describe the moved one.
+
+Moments and intervals need NumPy alone; SciPy is loaded by what else is asked for.
 """
 
 import dataclasses
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from anchored.errors import bad_value, unknown_name
+from anchored.prediction import special
 from anchored.prediction.conformal import Conformal
-from anchored.prediction.special import MAX_DOF, combined
 
 CONTINUOUS = ("gaussian", "student-t")
 FAMILIES = (*CONTINUOUS, "categorical", "bernoulli", "poisson")
+_CRPS_NODES = 24  # on either side of the target: relative error below 1e-4
+_LEAST_LEVEL = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +40,12 @@ class Predictive:
     ----------
     mean : array [batch] or [batch, out]; for classes the probabilities [batch, class].
     epistemic_var, aleatoric_var : arrays shaped like ``mean``: the variance that more data
-        would remove, and the variance of the noise, in squared units of the target.
+        would remove, and the variance of the noise, in squared units of the target. These and
+        ``mean`` are the members' own; the correction moves quantiles.
     members : array [member, ...] of each member's mean, or None for an exact method.
     family : gaussian, student-t, categorical, bernoulli or poisson.
     noise_dof : degrees of freedom of the noise, above 2; only ``student-t`` looks at it.
-    conformal : held-out rows that correct the width of `interval`, if there were any.
+    conformal : the correction by held-out rows, if there were any.
     """
 
     mean: np.ndarray
@@ -116,58 +124,104 @@ class Predictive:
                 f"{self.family!r}. Use `probabilities` or `mean` and `std` instead."
             )
         if self.family == "gaussian":
-            return self.mean, self.std, np.full_like(self.mean, MAX_DOF)
+            return self.mean, self.std, np.full_like(self.mean, special.MAX_DOF)
         spread, spread_dof = self.epistemic_var, np.inf
         if self.members is not None and len(self.members) > 1:
             # The mean of M members is off by a share of their variance in any case.
             n = len(self.members)
             spread, spread_dof = spread + self.members.var(axis=0, ddof=1) / n, n - 1
-        scale2, dof = combined(spread, spread_dof, self.aleatoric_var, self.noise_dof)
+        scale2, dof = special.combined(spread, spread_dof, self.aleatoric_var, self.noise_dof)
         return self.mean, np.sqrt(scale2), dof
 
     def quantiles(self, levels) -> np.ndarray:
         """Quantiles [level, batch, ...] of each marginal; ``levels`` lie in (0, 1)."""
-        q = checked_levels(levels)
         location, scale, dof = self._location_scale()
-        q = q.reshape(-1, *(1,) * location.ndim)
-        return location + scale * _standard_quantile(q, dof)
+        return np.stack(
+            [location + scale * self._standard_quantile(q, dof) for q in checked_levels(levels)]
+        )
 
     def interval(self, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Central interval (lower, upper) that should contain ``coverage`` of the targets.
 
-        If rows were held out, its width is what they needed (`Conformal`), so its ends
-        are not quite those of `quantiles`.
+        Its ends are the quantiles at (1 - coverage) / 2 and (1 + coverage) / 2.
         """
         coverage = checked_coverage(coverage)
-        location, scale, dof = self._location_scale()
-        half = scale * _half_width(coverage, dof)
-        if self.conformal is not None:
-            half = half * self.conformal.factor(coverage, _half_width)
-        return location - half, location + half
+        lower, upper = self.quantiles([(1 - coverage) / 2, (1 + coverage) / 2])
+        return lower, upper
 
-    def held_out(self, y, weight: np.ndarray) -> Conformal:
-        """What targets ``y`` that the members had not seen say of the width of intervals."""
+    def _standard_quantile(self, level: float, dof: np.ndarray) -> np.ndarray:
+        """Of the distribution of location 0 and scale 1, shaped like or broadcasting to ``dof``."""
+        if self.conformal is None:
+            return special.quantile(level, dof)
+        stated = self.conformal.score(level)
+        if np.ndim(stated) == 0:
+            return special.quantile(NormalDist().cdf(float(stated)), dof)
+        levels = [NormalDist().cdf(score) for score in stated.tolist()]
+        columns = [special.quantile(q, dof[..., i]) for i, q in enumerate(levels)]
+        return np.stack(columns, axis=-1)
+
+    def held_out(self, y, weight: np.ndarray) -> Conformal | None:
+        """What targets ``y`` [batch] that the members had not seen say of this predictive."""
+        return Conformal.fit(self._scores(self.observed(y)), weight)
+
+    def _scores(self, y: np.ndarray) -> np.ndarray:
+        """Normal scores of targets under the predictive, before any correction."""
+        from anchored.prediction import student
+
         location, scale, dof = self._location_scale()
-        error = np.abs(self.observed(y) - location)
-        distance = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
-        return Conformal(distance, dof, weight)
+        error = y - location
+        z = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
+        return student.score(z, dof)
 
     def cdf(self, y) -> np.ndarray:
-        """Probability of a target below ``y``, for each marginal (the PIT of an observed y)."""
-        location, scale, dof = self._location_scale()
-        z = (self.observed(y) - location) / scale
-        return np.where(dof >= MAX_DOF, special.ndtr(z), special.stdtr(dof, z))
+        """Probability of a target below ``y``, for each marginal."""
+        from anchored.prediction import student
+
+        scores = self._scores(self.observed(y))
+        return student.level(scores if self.conformal is None else self.conformal.actual(scores))
+
+    def pit(self, y) -> np.ndarray:
+        """Probability integral transform of observed targets: uniform if all is well."""
+        return self.cdf(y)
 
     def crps(self, y) -> np.ndarray:
         """Continuous ranked probability score of each marginal, in the target's units.
 
         The integral of (cdf(t) - [t >= y])^2 over t; for a sure forecast the absolute error.
         """
+        from anchored.prediction import student
+
         location, scale, dof = self._location_scale()
         error = self.observed(y) - location
         z = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
-        unit = np.where(dof >= MAX_DOF, _normal_crps(z), _student_crps(z, dof))
+        if self.conformal is None:
+            unit = student.crps(z, dof)
+        else:
+            unit = _corrected_crps(z, dof, self.conformal)
         return np.where(scale > 0, scale * unit, np.abs(error))
+
+    def sample(self, n: int = 1, random_state=None) -> np.ndarray:
+        """Draws [n, batch, ...] of new targets, by row independent; class numbers for classes.
+
+        ``random_state`` is a seed or a NumPy generator.
+        """
+        rng = np.random.default_rng(random_state)
+        if self.family in CONTINUOUS:
+            from anchored.prediction import student
+
+            location, scale, dof = self._location_scale()
+            scores = rng.standard_normal((n, *location.shape))
+            if self.conformal is not None:
+                scores = self.conformal.stated(scores)
+            return location + scale * student.at_score(scores, dof)
+        if self.family == "categorical":
+            reached = np.cumsum(self.mean, axis=-1)
+            draws = rng.random((n, len(self.mean), 1)) * reached[:, -1:]
+            return (draws >= reached).sum(axis=-1)
+        rates = self.mean[None] if self.members is None else self.members
+        picked = rng.integers(len(rates), size=(n, len(self.mean)))
+        rates = rates[picked, np.arange(len(self.mean))]
+        return rng.poisson(rates) if self.family == "poisson" else rng.binomial(1, rates)
 
     # Any target
 
@@ -179,7 +233,8 @@ class Predictive:
             return np.log(np.maximum(p, np.finfo(float).tiny))
         y = self.observed(y)
         if self.family == "bernoulli":
-            terms = special.xlogy(y, self.mean) + special.xlog1py(1 - y, -self.mean)
+            with np.errstate(divide="ignore"):
+                terms = np.log(np.where(y > 0.5, self.mean, 1 - self.mean))
         elif self.family == "poisson":
             terms = self._poisson_log_density(y)
         else:
@@ -187,14 +242,23 @@ class Predictive:
         return terms.reshape(len(terms), -1).sum(axis=1)
 
     def _location_scale_log_density(self, y: np.ndarray) -> np.ndarray:
+        from anchored.prediction import student
+
         location, scale, dof = self._location_scale()
-        return standard_log_density((y - location) / scale, dof) - np.log(scale)
+        log = student.log_density((y - location) / scale, dof) - np.log(scale)
+        if self.conformal is None:
+            return log
+        stated = self._scores(y)
+        actual = self.conformal.actual(stated)
+        return log + 0.5 * (stated**2 - actual**2) - np.log(self.conformal.slope(stated))
 
     def _poisson_log_density(self, y: np.ndarray) -> np.ndarray:
+        from scipy.special import gammaln, logsumexp, xlogy
+
         # An equal mixture of the members' Poissons.
         rates = self.mean[None] if self.members is None else self.members
-        terms = special.xlogy(y, rates) - rates - special.gammaln(y + 1)
-        return special.logsumexp(terms, axis=0) - np.log(len(rates))
+        terms = xlogy(y, rates) - rates - gammaln(y + 1)
+        return logsumexp(terms, axis=0) - np.log(len(rates))
 
     # Classes
 
@@ -208,7 +272,7 @@ class Predictive:
     @property
     def entropy(self) -> np.ndarray:
         """Entropy [batch] of the class probabilities, in nats."""
-        return special.entr(self.probabilities).sum(axis=-1)
+        return special.entropy(self.probabilities)
 
     @property
     def mutual_information(self) -> np.ndarray:
@@ -217,8 +281,8 @@ class Predictive:
             raise TypeError("Mutual information needs members; this predictive has none.")
         members = _class_probabilities(self.members, self.family)
         # Of the members as they are: a temperature on their average is not disagreement.
-        whole = special.entr(members.mean(axis=0)).sum(axis=-1)
-        return np.maximum(whole - special.entr(members).sum(axis=-1).mean(axis=0), 0.0)
+        whole = special.entropy(members.mean(axis=0))
+        return np.maximum(whole - special.entropy(members).mean(axis=0), 0.0)
 
 
 def checked_targets(y, shape: tuple[int, ...]) -> np.ndarray:
@@ -244,11 +308,6 @@ def checked_coverage(coverage) -> float:
     return float(coverage)
 
 
-def standard_log_density(z: np.ndarray, dof: np.ndarray) -> np.ndarray:
-    """Log density of the standard Student-t, normal where there are very many degrees."""
-    return np.where(dof >= MAX_DOF, _normal_log_density(z), _student_log_density(z, dof))
-
-
 def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:
     if family == "categorical":
         return mean
@@ -256,40 +315,18 @@ def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:
     return np.stack([1 - p, p], axis=-1)
 
 
-def _standard_quantile(q: np.ndarray, dof: np.ndarray) -> np.ndarray:
-    return np.where(dof >= MAX_DOF, special.ndtri(q), special.stdtrit(dof, q))
+def _corrected_crps(z: np.ndarray, dof: np.ndarray, conformal: Conformal) -> np.ndarray:
+    """By quantiles Q: twice the integral of q (z - Q) below z and of (1 - q) (Q - z) above it."""
+    from anchored.prediction import student
 
+    def apart(level: np.ndarray) -> np.ndarray:
+        score = student.score_of(np.clip(level, _LEAST_LEVEL, 1 - _LEAST_LEVEL))
+        return z - student.at_score(conformal.stated(score), dof)
 
-def _half_width(coverage: float, dof: np.ndarray) -> np.ndarray:
-    return _standard_quantile(np.asarray((1 + coverage) / 2), dof)
-
-
-def _normal_log_density(z: np.ndarray) -> np.ndarray:
-    return -0.5 * (np.square(z) + np.log(2 * np.pi))
-
-
-def _student_log_density(z: np.ndarray, dof: np.ndarray) -> np.ndarray:
-    return (
-        special.gammaln((dof + 1) / 2)
-        - special.gammaln(dof / 2)
-        - 0.5 * np.log(dof * np.pi)
-        - 0.5 * (dof + 1) * np.log1p(np.square(z) / dof)
-    )
-
-
-# Closed forms of Jordan, Krueger and Lerch (2019), "Evaluating probabilistic forecasts with
-# scoringRules".
-
-
-def _normal_crps(z: np.ndarray) -> np.ndarray:
-    density = np.exp(_normal_log_density(z))
-    return z * (2 * special.ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)
-
-
-def _student_crps(z: np.ndarray, dof: np.ndarray) -> np.ndarray:
-    # At one degree of freedom (two members and no noise) this is 0 / 0 with a finite limit.
-    dof = np.maximum(dof, 1 + 1e-6)
-    density = np.exp(_student_log_density(z, dof))
-    half_spread = np.exp(special.betaln(0.5, dof - 0.5) - 2 * special.betaln(dof / 2, 0.5))
-    tails = (density * (dof + np.square(z)) - np.sqrt(dof) * half_spread) / (dof - 1)
-    return z * (2 * special.stdtr(dof, z) - 1) + 2 * tails
+    below = student.level(conformal.actual(student.score(z, dof)))
+    nodes, weights = np.polynomial.legendre.leggauss(_CRPS_NODES)
+    total = np.zeros_like(z)
+    for node, weight in zip((1 + nodes) / 2, weights / 2, strict=True):
+        low, high = below * node, (1 - below) * node  # masses on either side
+        total += 2 * weight * (below * low * apart(low) - (1 - below) * high * apart(1 - high))
+    return total

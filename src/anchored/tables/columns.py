@@ -5,39 +5,49 @@ where another one has words.
 """
 
 import dataclasses
-import math
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from anchored.errors import TableError, shown
 from anchored.tables.dates import parse_date
-from anchored.tables.reading import Table
+from anchored.tables.numbers import PLAIN, parse_number
+from anchored.tables.table import Table, is_missing
 
 TRUTHS = {"yes": "no", "y": "n", "true": "false", "t": "f", "on": "off"}  # and their opposites
 CYCLES = {"year": 365.25, "week": 7.0, "day": 1.0}  # days
 _MONDAY = 4.0  # 1970-01-05, in days since 1970
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
 class Numeric:
-    """Numbers; ``fill`` stands for missing ones."""
+    """Numbers, in text written in one ``form``; ``fill`` stands for missing ones."""
 
     kind: ClassVar[str] = "numeric"
     name: str
     fill: float
     has_missing: bool
+    form: str = PLAIN
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         return self.name, *([_is_missing(self.name)] if self.has_missing else ())
 
+    @property
+    def written(self) -> str:
+        return "" if self.form == PLAIN else f"numbers like {self.form}"
+
+    def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Value [row] of each cell, NaN for missing ones, and whether it cannot be read [row]."""
+        if cells.dtype != object:
+            return cells, np.isinf(cells)
+        return _parsed(cells, lambda cell: parse_number(cell, self.form))
+
     def write(self, table: Table, out: np.ndarray) -> None:
         """Fill ``out`` [row, feature] for the cells of a table."""
-        _write_values(_parsed(table, self.name, number, "a number"), self, out)
+        need = "a number" if self.form == PLAIN else f"a number like {self.form}"
+        _write_values(_checked(self, table, need), self, out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,12 +64,17 @@ class Boolean:
     def feature_names(self) -> tuple[str, ...]:
         return f"{self.name}={self.truth}", *([_is_missing(self.name)] if self.has_missing else ())
 
+    written: ClassVar[str] = ""
+
+    def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As in `Numeric`."""
+        words = {TRUTHS[self.truth]: 0.0, self.truth: 1.0}
+        return _parsed(cells, lambda cell: words.get(cell.lower()))
+
     def write(self, table: Table, out: np.ndarray) -> None:
         """Fill ``out`` [row, feature] for the cells of a table."""
-        words = {TRUTHS[self.truth]: 0.0, self.truth: 1.0}
-        need = " or ".join(map(repr, words))
-        values = _parsed(table, self.name, lambda cell: words.get(cell.lower()), need)
-        _write_values(values, self, out)
+        need = f"{TRUTHS[self.truth]!r} or {self.truth!r}"
+        _write_values(_checked(self, table, need), self, out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,16 +92,23 @@ class Category:
         missing = (_is_missing(self.name),) if self.has_missing else ()
         return *own, f"{self.name} is other", *missing
 
-    def write(self, table: Table, out: np.ndarray) -> None:
-        """Fill ``out`` [row, feature] for the cells of a table."""
+    written: ClassVar[str] = ""
+
+    def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Place [row] of the one feature that is 1; any cell can be read."""
         other = len(self.levels)
+        missing = other + 1 if self.has_missing else other
         places: dict[Any, int] = {level: place for place, level in enumerate(self.levels)}
-        places[None] = other + 1 if self.has_missing else other
-        cells = table.columns[self.name]
         if cells.dtype != object:
             cells = _as_text(cells, self.levels)
-        codes = np.fromiter((places.get(cell, other) for cell in cells), np.intp, len(cells))
-        out[np.arange(len(cells)), codes] = 1.0
+        for cell in set(cells.tolist()) - places.keys():
+            places[cell] = missing if is_missing(cell) else other
+        codes = np.fromiter((places[cell] for cell in cells), np.intp, len(cells))
+        return codes, np.zeros(len(cells), bool)
+
+    def write(self, table: Table, out: np.ndarray) -> None:
+        """Fill ``out`` [row, feature] for the cells of a table."""
+        out[np.arange(table.n_rows), self.read(table.columns[self.name])[0]] = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,11 +131,17 @@ class Date:
         missing = (_is_missing(self.name),) if self.has_missing else ()
         return f"{self.name}: days", *circle, *missing
 
+    @property
+    def written(self) -> str:
+        return f"dates like {self.order}"
+
+    def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Days since 1970, as in `Numeric`."""
+        return _parsed(cells, lambda cell: parse_date(cell, self.order))
+
     def write(self, table: Table, out: np.ndarray) -> None:
         """Fill ``out`` [row, feature] for the cells of a table."""
-        days = _parsed(
-            table, self.name, lambda cell: parse_date(cell, self.order), f"a date ({self.order})"
-        )
+        days = _checked(self, table, f"a date ({self.order})")
         _write_values(days, self, out)
         for place, cycle in enumerate(self.cycles):
             angle = 2 * np.pi * phase(days, cycle)
@@ -135,38 +163,40 @@ def phase(days: np.ndarray, cycle: str) -> np.ndarray:
     return np.mod(days - _MONDAY, CYCLES[cycle]) / CYCLES[cycle]
 
 
-def missing_cells(cells: np.ndarray) -> np.ndarray:
-    """Where a column has nothing, [row]."""
+def empty_cells(cells: np.ndarray) -> np.ndarray:
+    """Where a column has nothing at all, [row]: in a target, NA may be a class."""
     if cells.dtype != object:
         return np.isnan(cells)
     return np.fromiter((cell is None for cell in cells), bool, len(cells))
 
 
-def number(cell: str) -> float | None:
-    """The finite number that a cell spells, if it does."""
-    if not _NUMBER.fullmatch(cell):
-        return None
-    value = float(cell)
-    return value if math.isfinite(value) else None
-
-
-def _parsed(table: Table, name: str, parse, need: str) -> np.ndarray:
-    """Float64 [row], NaN where missing; each different cell is parsed once."""
-    cells = table.columns[name]
+def missing_cells(cells: np.ndarray) -> np.ndarray:
+    """Where a column has nothing, or a word that stands for nothing, [row]."""
     if cells.dtype != object:
-        if parse is number:
-            if np.isinf(cells).any():
-                raise _bad_cell(table, name, int(np.argmax(np.isinf(cells))), need)
-            return cells
-        if np.isnan(cells).all():
-            return cells
-        raise _bad_cell(table, name, int(np.argmin(np.isnan(cells))), need)
-    values: dict[Any, Any] = {cell: parse(cell) for cell in set(cells.tolist()) - {None}}
-    if None in values.values():
-        bad = (values.get(cell, 0.0) is None for cell in cells)
-        raise _bad_cell(table, name, next(row for row, is_bad in enumerate(bad) if is_bad), need)
-    values[None] = np.nan
-    return np.fromiter((values[cell] for cell in cells), np.float64, len(cells))
+        return np.isnan(cells)
+    missing = {cell: is_missing(cell) for cell in set(cells.tolist())}
+    return np.fromiter((missing[cell] for cell in cells), bool, len(cells))
+
+
+def _parsed(cells: np.ndarray, parse: Callable) -> tuple[np.ndarray, np.ndarray]:
+    """Float64 [row], NaN where missing, and where cells are bad; each is parsed once."""
+    if cells.dtype != object:  # numbers are of no kind but `Numeric`
+        return np.full(len(cells), np.nan), ~np.isnan(cells)
+    values: dict[Any, Any] = {
+        cell: np.nan if is_missing(cell) else parse(cell) for cell in set(cells.tolist())
+    }
+    bad = {cell for cell, value in values.items() if value is None}
+    values |= dict.fromkeys(bad, np.nan)
+    found = np.fromiter((values[cell] for cell in cells), np.float64, len(cells))
+    return found, np.fromiter((cell in bad for cell in cells), bool, len(cells))
+
+
+def _checked(column: "Numeric | Boolean | Date", table: Table, need: str) -> np.ndarray:
+    """The values of a column [row]; the first cell that cannot be read is an error."""
+    values, bad = column.read(table.columns[column.name])
+    if bad.any():
+        raise _bad_cell(table, column.name, int(np.argmax(bad)), need)
+    return values
 
 
 def _bad_cell(table: Table, name: str, row: int, need: str) -> TableError:
@@ -180,7 +210,7 @@ def _bad_cell(table: Table, name: str, row: int, need: str) -> TableError:
 
 def _as_text(numbers: np.ndarray, levels: Sequence[str]) -> np.ndarray:
     """The level that stands for each number, or text that is no level."""
-    known = {number(level): level for level in reversed(levels)}
+    known = {parse_number(level): level for level in reversed(levels)}
     words = [None if np.isnan(value) else known.get(value, "") for value in numbers.tolist()]
     return np.array(words, dtype=object)
 

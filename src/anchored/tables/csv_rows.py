@@ -13,11 +13,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from anchored.errors import TableError, shown
+from anchored.errors import TableError
+from anchored.tables.table import check_names
 
 _CHUNK = 1 << 20  # bytes read at once
 _LONGEST_ROW = 16 << 20  # bytes
-_MOST_COLUMNS = 50_000
 _SAMPLE = 64 << 10  # bytes that the separator is told from
 _SEPARATORS = ",;\t"
 _LEAST_BYTE = 9  # a tabulator; bytes below it are in no text
@@ -201,18 +201,3 @@ def _without_header(block: Block, separator: str) -> tuple[tuple[str, ...], Bloc
     check_names(names)
     content = b"".join(lines[rows.line_num :])
     return names, Block(content, block.line + rows.line_num, block.not_utf8)
-
-
-def check_names(names: tuple[str, ...]) -> None:
-    """Refuse two columns of one name, and so many that rows and columns seem to be swapped."""
-    if len(names) > _MOST_COLUMNS:
-        raise TableError(
-            f"there are {len(names)} columns, more than {_MOST_COLUMNS}: rows must be lines."
-        )
-    places: dict[str, int] = {}
-    for place, name in enumerate(names, 1):
-        before = places.setdefault(name, place)
-        if before != place:
-            raise TableError(
-                f"columns {before} and {place} are both named {shown(name)}; rename one of them."
-            )

@@ -14,13 +14,14 @@ prior has them, members disagree, and rows with a new level are predicted with d
 
 import collections
 import dataclasses
+import functools
 import re
-import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from anchored._json import Fields
 from anchored.errors import TableError, shown
 from anchored.tables.columns import (
     CYCLES,
@@ -31,12 +32,13 @@ from anchored.tables.columns import (
     Column,
     Date,
     Numeric,
+    empty_cells,
     missing_cells,
-    number,
     phase,
 )
 from anchored.tables.dates import ORDERS, date_orders, parse_date
-from anchored.tables.reading import Table
+from anchored.tables.numbers import FORMS, PLAIN, number_form, parse_number
+from anchored.tables.table import Table
 
 MOST_LEVELS = 30
 _LEAST_SHARE, _LEAST_ROWS = 0.01, 5  # of a level with a feature of its own
@@ -46,7 +48,6 @@ _MOST_CLASSES = 10  # of a target of whole numbers
 _MOST_DISTINCT = 0.05  # share of rows, for such a target
 _ID_WORDS = {"id", "ids", "index", "idx", "uuid", "guid", "identifier", "rowid", "unnamed"}
 _TEXT_LIMIT = 100_000  # characters of a name or level in a saved encoder
-_COLUMN_LIMIT = 100_000
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can spell them, files cannot hold them
 
 
@@ -65,17 +66,21 @@ class Encoder:
 
     @classmethod
     def fit(cls, table: Table, keep: Collection[str] = ()) -> "Encoder":
-        """Find the kind of each column; those in ``keep`` are used whatever they hold."""
+        """Find the kind of each column; those in ``keep`` are used whatever they hold.
+
+        The columns that the table itself says to keep are, too.
+        """
+        keep = {*keep, *table.keep}
         unknown = [name for name in keep if name not in table.columns]
         if unknown:
             raise _missing_columns(unknown, table.columns)
         columns, left_out = [], []
         for name, cells in table.columns.items():
-            reason = _why_not(name, cells)
-            if reason is None or name in keep:
-                columns.append(_fit_column(name, cells, forced=reason is not None))
+            found = _fit_column(name, cells, name in keep)
+            if isinstance(found, str):
+                left_out.append((name, found))
             else:
-                left_out.append((name, reason))
+                columns.append(found)
         if not columns:
             reasons = ", ".join(f"{shown(name)} ({reason})" for name, reason in left_out[:5])
             more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
@@ -90,7 +95,8 @@ class Encoder:
     @property
     def text_names(self) -> tuple[str, ...]:
         """Of the columns that must be read as text."""
-        return tuple(column.name for column in self.columns if column.kind != "numeric")
+        plain = (isinstance(column, Numeric) and not column.written for column in self.columns)
+        return tuple(c.name for c, numbers in zip(self.columns, plain, strict=True) if not numbers)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -118,6 +124,13 @@ class Encoder:
             column.write(table, out[:, end - width : end])
         return out
 
+    def readable(self, table: Table) -> np.ndarray:
+        """Whether each row [row] holds cells of the kinds of the training rows."""
+        bad = np.zeros(table.n_rows, bool)
+        for column in self.columns:
+            bad |= column.read(table.columns[column.name])[1]
+        return ~bad
+
     def check(self, names: Collection[str]) -> tuple[str, ...]:
         """Raise if columns are missing from ``names``; otherwise the names that are not used."""
         there = set(names)
@@ -138,40 +151,42 @@ class Encoder:
     @classmethod
     def from_json(cls, content: Any) -> "Encoder":
         """The inverse of ``to_json``; a ValueError of one line if ``content`` is anything else."""
-        found = _fields(content, {"columns", "left_out"}, "encoder")
-        columns = tuple(_column_from_json(c) for c in _list(found["columns"], "columns"))
+        found = Fields(content, wrong=_damaged)
+        columns = tuple(_column_from_json(c) for c in found.objects("columns"))
         left_out = []
-        for pair in _list(found["left_out"], "left_out"):
-            name, reason = _list(pair, "left_out", length=2)
-            left_out.append((_text(name, "left_out"), _text(reason, "left_out")))
+        for pair in found.items("left_out"):
+            if not (isinstance(pair, list) and len(pair) == 2 and all(map(_is_text, pair))):
+                raise found.wrong("left_out", pair, "a list of pairs of texts")
+            left_out.append((pair[0], pair[1]))
+        found.close()
         names = [column.name for column in columns]
         if not columns or len(set(names)) != len(names):
-            raise _malformed("columns", "at least one column and no name twice")
+            raise found.wrong("columns", names, "at least one column and no name twice")
         return cls(columns, tuple(left_out))
 
 
 def target_kind(cells: np.ndarray) -> tuple[str, str]:
     """Whether a target is for "regression" or "classification", and the reason in words.
 
-    Text is classes. So are two whole numbers, and up to ten if each of them comes twice and they
-    are fewer than 5 % of the rows.
+    Text is classes, a word such as None too. So are two whole numbers, and up to ten if each of
+    them comes twice and they are fewer than 5 % of the rows.
     """
-    n_rows = len(cells) - int(missing_cells(cells).sum())
-    if not n_rows:
+    cells = cells[~empty_cells(cells)]
+    if not len(cells):
         raise TableError("the target has no cell that is not missing.")
     if cells.dtype == object:
-        counts = collections.Counter(cell for cell in cells if cell is not None)
-        if len(counts) > max(_MOST_CLASSES, n_rows / 2):
+        counts = collections.Counter(cells.tolist())
+        if len(counts) > max(_MOST_CLASSES, len(cells) / 2):
             raise TableError(
-                f"the target holds {len(counts)} different texts in {n_rows} rows, such as "
+                f"the target holds {len(counts)} different texts in {len(cells)} rows, such as "
                 f"{shown(_not_number(counts))}: these are neither numbers nor classes."
             )
         return "classification", f"the target is text with {len(counts)} different values"
-    values, counts = np.unique(cells[~np.isnan(cells)], return_counts=True)
+    values, counts = np.unique(cells, return_counts=True)
     n_values = len(values)
     if not np.all(values == np.floor(values)):
         return "regression", "the target is numbers that are not all whole"
-    few = n_values <= _MOST_CLASSES and n_values < _MOST_DISTINCT * n_rows
+    few = n_values <= _MOST_CLASSES and n_values < _MOST_DISTINCT * len(cells)
     if counts.min() >= 2 and (n_values == 2 or (few and n_values > 2)):
         return "classification", f"the target is {n_values} different whole numbers"
     return "regression", f"the target is numbers of {n_values} different values"
@@ -180,35 +195,62 @@ def target_kind(cells: np.ndarray) -> tuple[str, str]:
 # --- which columns are used, and as what ---
 
 
-def _why_not(name: str, cells: np.ndarray) -> str | None:
-    """Why a column is of no use, if so."""
+def _fit_column(name: str, cells: np.ndarray, kept: bool) -> Column | str:
+    """A column, or why it is of no use."""
     missing = missing_cells(cells)
-    n_cells = len(cells) - int(missing.sum())
-    if not n_cells:
-        return "empty"
+    there, has_missing = cells[~missing], bool(missing.any())
     if cells.dtype != object:
-        values = np.unique(cells[~missing])
-        if len(values) == 1 and n_cells == len(cells):
-            return "constant"
-        whole = np.all(values == np.floor(values))
-        is_id = whole and len(values) == n_cells and n_cells > 1 and _ID_WORDS & _words_of(name)
-        return "identifier: every row has another number" if is_id else None
-    counts = collections.Counter(cells[~missing].tolist())
-    if len(counts) == 1 and n_cells == len(cells):
+        return _fit_numbers(name, there, has_missing, PLAIN, kept)
+    counts = collections.Counter(there.tolist())
+    form = number_form(counts)
+    if form is not None or not counts:
+        values = _repeated(counts, functools.partial(parse_number, form=form or PLAIN))
+        return _fit_numbers(name, values, has_missing, form or PLAIN, kept)
+    constant = len(counts) == 1 and not has_missing
+    if constant and not kept:
         return "constant"
-    if _truth(counts) or len(date_orders(counts)) in (1, len(ORDERS)):
-        return None
-    frequent = _frequent(counts, len(cells))
-    if sum(counts[level] for level in frequent) >= _LEAST_COVERED * n_cells:
-        return None
-    return _why_not_text(counts, n_cells)
+    truth = _truth(counts)
+    if truth:
+        n_true = sum(count for cell, count in counts.items() if cell.lower() == truth)
+        return Boolean(name, truth, n_true / len(there), has_missing)
+    orders = date_orders(counts)
+    if len(orders) == 1:
+        days = _repeated(counts, functools.partial(parse_date, order=orders[0]))
+        cycles = tuple(cycle for cycle in CYCLES if _varies(days, cycle))
+        return Date(name, orders[0], _median(days), cycles, has_missing)
+    levels = _frequent(counts, len(cells))
+    if constant or sum(counts[level] for level in levels) < _LEAST_COVERED * len(there):
+        if not kept:
+            return _why_not_text(counts, len(there), ambiguous=bool(orders))
+        levels = _most_frequent(counts)
+    return Category(name, levels, has_missing)
 
 
-def _why_not_text(counts: Mapping[str, int], n_cells: int) -> str:
+def _fit_numbers(
+    name: str, values: np.ndarray, has_missing: bool, form: str, kept: bool
+) -> Numeric | str:
+    """``values`` are those that are there."""
+    if not kept:
+        different = np.unique(values)
+        if not len(values):
+            return "empty"
+        if len(different) == 1 and not has_missing:
+            return "constant"
+        whole = np.all(different == np.floor(different))
+        if whole and 1 < len(different) == len(values) and _ID_WORDS & _words_of(name):
+            return "identifier: every row has another number"
+    return Numeric(name, _median(values), has_missing, form)
+
+
+def _repeated(counts: Mapping[str, int], parse: Callable) -> np.ndarray:
+    return np.repeat(np.array([parse(cell) for cell in counts], float), list(counts.values()))
+
+
+def _why_not_text(counts: Mapping[str, int], n_cells: int, ambiguous: bool) -> str:
     """What text of many levels seems to be."""
-    if date_orders(counts):
+    if ambiguous:
         return "dates whose day and month cannot be told apart; write them as YYYY-MM-DD"
-    n_numbers = sum(count for cell, count in counts.items() if number(cell) is not None)
+    n_numbers = sum(count for cell, count in counts.items() if parse_number(cell) is not None)
     if n_numbers >= _MOSTLY * n_cells:
         n_other = n_cells - n_numbers
         return f"numbers but for {n_other} of {n_cells} cells, such as {shown(_not_number(counts))}"
@@ -217,28 +259,6 @@ def _why_not_text(counts: Mapping[str, int], n_cells: int) -> str:
     if len(counts) == n_cells:
         return "identifier: every row has another text"
     return f"too many levels: {len(counts)} in {n_cells} cells, most of them rare"
-
-
-def _fit_column(name: str, cells: np.ndarray, forced: bool) -> Column:
-    missing = missing_cells(cells)
-    has_missing = bool(missing.any())
-    if cells.dtype != object:
-        return Numeric(name, _median(cells[~missing]), has_missing)
-    counts = collections.Counter(cells[~missing].tolist())
-    if not counts:
-        return Numeric(name, 0.0, has_missing)
-    truth = _truth(counts)
-    if truth:
-        n_true = sum(count for cell, count in counts.items() if cell.lower() == truth)
-        return Boolean(name, truth, n_true / sum(counts.values()), has_missing)
-    orders = date_orders(counts)
-    if len(orders) in (1, len(ORDERS)):
-        different = np.array([parse_date(cell, orders[0]) for cell in counts], float)
-        days = np.repeat(different, list(counts.values()))
-        cycles = tuple(cycle for cycle in CYCLES if _varies(days, cycle))
-        return Date(name, orders[0], _median(days), cycles, has_missing)
-    levels = _most_frequent(counts) if forced else _frequent(counts, len(cells))
-    return Category(name, levels, has_missing)
 
 
 def _frequent(counts: Mapping[str, int], n_rows: int) -> tuple[str, ...]:
@@ -273,7 +293,7 @@ def _varies(days: np.ndarray, cycle: str) -> bool:
 
 
 def _not_number(counts: Iterable[str]) -> str:
-    return next((cell for cell in counts if number(cell) is None), "")
+    return next((cell for cell in counts if parse_number(cell) is None), "")
 
 
 def _missing_columns(missing: Sequence[str], names: Collection[str]) -> TableError:
@@ -294,70 +314,50 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _malformed(field: str, need: str) -> ValueError:
-    return ValueError(f"`{field}` of the saved encoder must be {need}; the file is damaged.")
+def _damaged(path: str, sentence: str) -> ValueError:
+    return ValueError(f"{sentence} The saved encoder is damaged.")
 
 
-def _fields(content: Any, need: set[str], what: str) -> dict[str, Any]:
-    if not isinstance(content, dict) or set(content) != need:
-        raise _malformed(what, f"an object of {', '.join(sorted(need))}")
-    return content
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _TEXT_LIMIT and not _SURROGATES.search(value)
 
 
-def _list(content: Any, field: str, length: int | None = None) -> list[Any]:
-    if not isinstance(content, list) or len(content) > _COLUMN_LIMIT:
-        raise _malformed(field, "a list")
-    if length is not None and len(content) != length:
-        raise _malformed(field, f"lists of {length}")
-    return content
-
-
-def _text(content: Any, field: str) -> str:
-    if not isinstance(content, str) or len(content) > _TEXT_LIMIT or _SURROGATES.search(content):
-        raise _malformed(field, "text")
-    return content
-
-
-def _finite(content: Any, field: str) -> float:
-    is_number = isinstance(content, (int, float)) and not isinstance(content, bool)
-    if not is_number or not abs(content) <= sys.float_info.max:
-        raise _malformed(field, "a finite number")
-    return float(content)
-
-
-def _flag(content: Any, field: str) -> bool:
-    if not isinstance(content, bool):
-        raise _malformed(field, "true or false")
-    return content
-
-
-def _one_of(content: Any, field: str, allowed: Collection[str]) -> str:
-    if not isinstance(content, str) or content not in allowed:
-        raise _malformed(field, f"one of {', '.join(allowed)}")
-    return content
-
-
-def _different(content: Any, field: str, most: int) -> tuple[str, ...]:
-    texts = tuple(_text(item, field) for item in _list(content, field))
-    if len(texts) > most or len(set(texts)) != len(texts):
-        raise _malformed(field, f"at most {most} texts, none twice")
+def _different(found: Fields, name: str, most: int, allowed: Collection[str] | None = None):
+    texts = found.texts(name)
+    known = allowed is None or set(texts) <= set(allowed)
+    if (
+        len(texts) > most
+        or len(set(texts)) != len(texts)
+        or not (known and all(map(_is_text, texts)))
+    ):
+        raise found.wrong(name, texts, f"at most {most} texts, none twice")
     return texts
 
 
-def _column_from_json(content: Any) -> Column:
-    kind = _one_of(content.get("kind") if isinstance(content, dict) else None, "kind", KINDS)
-    checks = {
-        "name": lambda v: _text(v, "name"),
-        "fill": lambda v: _finite(v, "fill"),
-        "has_missing": lambda v: _flag(v, "has_missing"),
-        "truth": lambda v: _one_of(v, "truth", TRUTHS),
-        "order": lambda v: _one_of(v, "order", ORDERS),
-        "levels": lambda v: _different(v, "levels", MOST_LEVELS),
-        "cycles": lambda v: tuple(
-            _one_of(cycle, "cycles", CYCLES) for cycle in _different(v, "cycles", len(CYCLES))
-        ),
-    }
-    record = KINDS[kind]
-    need = [field.name for field in dataclasses.fields(record)]
-    found = _fields(content, {"kind", *need}, "columns")
-    return record(**{field: checks[field](found[field]) for field in need})
+def _name(found: Fields) -> str:
+    name = found.text("name")
+    if not _is_text(name):
+        raise found.wrong("name", name, "text that a file can hold")
+    return name
+
+
+_TAKE: dict[str, Callable[[Fields], Any]] = {
+    "name": _name,
+    "fill": lambda found: found.number("fill"),
+    "has_missing": lambda found: found.flag("has_missing"),
+    "form": lambda found: found.text("form", FORMS),
+    "truth": lambda found: found.text("truth", TRUTHS),
+    "order": lambda found: found.text("order", ORDERS),
+    "levels": lambda found: _different(found, "levels", MOST_LEVELS),
+    "cycles": lambda found: _different(found, "cycles", len(CYCLES), CYCLES),
+}
+
+
+def _column_from_json(found: Fields) -> Column:
+    record = KINDS[found.text("kind", KINDS)]
+    fields = {}
+    for field in dataclasses.fields(record):
+        if field.default is dataclasses.MISSING or not found.absent(field.name):
+            fields[field.name] = _TAKE[field.name](found)
+    found.close()
+    return record(**fields)

@@ -1,16 +1,13 @@
 """Tables from CSV and Parquet files, whole or block by block, as NumPy columns.
 
 What a file is (gzip, Parquet, separator, encoding) is told from its content, never its name.
-A column is numbers if every cell that is there is a number, otherwise text. Everything wrong
-with a file is a ``TableError`` of one line.
+Everything wrong with a file is a ``TableError`` of one line.
 """
 
 import contextlib
 import csv
-import dataclasses
 import gzip
 import io
-import itertools
 import re
 import sys
 import zlib
@@ -21,46 +18,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from anchored.errors import TableError, bad_value, shown
-from anchored.tables.csv_rows import check_names, read_rows, wrong_row
+from anchored.tables import arrow
+from anchored.tables.csv_rows import read_rows, wrong_row
+from anchored.tables.frames import as_table as as_table
+from anchored.tables.frames import is_frame as is_frame
+from anchored.tables.table import Table, check_finite, check_names
 
-_MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-")  # in any case
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Table:
-    """Columns of equal length.
-
-    Attributes
-    ----------
-    columns : for each name float64 [row] with NaN for missing cells, or object [row] of str
-        with None for missing ones.
-    notes : what a reader of the file should know, one sentence each.
-    others : columns of the file that were not asked for.
-    row_numbers : [row], of the file's rows below its header, from 1; None if there is no file.
-    """
-
-    columns: dict[str, np.ndarray]
-    n_rows: int
-    notes: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    row_numbers: np.ndarray | None = None
-
-    def take(self, rows: np.ndarray) -> "Table":
-        """The rows of these indices, in this order."""
-        columns = {name: cells[rows] for name, cells in self.columns.items()}
-        index = np.arange(self.n_rows)[rows]
-        numbers = None if self.row_numbers is None else self.row_numbers[index]
-        return dataclasses.replace(self, columns=columns, n_rows=len(index), row_numbers=numbers)
-
-    def without(self, names: Collection[str]) -> "Table":
-        """All columns but these."""
-        columns = {name: cells for name, cells in self.columns.items() if name not in names}
-        return dataclasses.replace(self, columns=columns)
-
-    def row_number(self, index: int) -> int:
-        """The number of a row as messages name it."""
-        return index + 1 if self.row_numbers is None else int(self.row_numbers[index])
 
 
 def read_table(source: str | Path | BinaryIO) -> Table:
@@ -89,7 +53,7 @@ def read_blocks(
 
 
 def _read(source, names, text, block_rows) -> Iterator[Table]:
-    pa = _pyarrow()
+    pa = arrow.pyarrow()
     title = _title(source)
     try:
         with _opened(source) as stream:
@@ -120,8 +84,8 @@ def _tables(stream: BinaryIO, names, text, block_rows) -> Iterator[Table]:
     for part in _of_rows(parts, block_rows):
         columns = {}
         for name, column in zip(kept, part.columns, strict=False):  # one even if none is kept
-            columns[name] = _cells(column, name in text, comma)
-            _check_finite(name, columns[name], n_before)
+            found = arrow.cells(column, name in text, comma)
+            columns[name] = check_finite(name, found, n_before)
         numbers = np.arange(n_before + 1, n_before + part.num_rows + 1)
         yield Table(columns, part.num_rows, tuple(notes), others, numbers)
         notes.clear()
@@ -132,7 +96,7 @@ def _tables(stream: BinaryIO, names, text, block_rows) -> Iterator[Table]:
 
 def _csv_parts(stream: BinaryIO, names, notes: list[str]):
     """Arrow tables of text, one for each block of bytes."""
-    pa = _pyarrow()
+    pa = arrow.pyarrow()
     csv = pa.csv
     layout, blocks = read_rows(stream)
     kept = [name for name in layout.names if names is None or name in names]
@@ -142,7 +106,7 @@ def _csv_parts(stream: BinaryIO, names, notes: list[str]):
     convert = csv.ConvertOptions(
         column_types=dict.fromkeys(layout.names, pa.string()),
         include_columns=kept or layout.names[:1],
-        null_values=_spellings(),
+        null_values=[""],
         strings_can_be_null=True,
     )
 
@@ -169,7 +133,7 @@ def _csv_parts(stream: BinaryIO, names, notes: list[str]):
 
 def _parquet_parts(head: bytes, stream: BinaryIO, names, notes: list[str]):
     """Arrow tables of numbers and text, one for each batch of rows."""
-    pa = _pyarrow()
+    pa = arrow.pyarrow()
     whole = stream if stream.seekable() else io.BytesIO(head + stream.read())
     file = pa.parquet.ParquetFile(whole)
     schema = file.schema_arrow
@@ -178,7 +142,7 @@ def _parquet_parts(head: bytes, stream: BinaryIO, names, notes: list[str]):
     for field in schema:
         if names is not None and field.name not in names:
             continue
-        if _plain_type(field.type) is None:
+        if arrow.plain_type(field.type) is None:
             notes.append(f"Column {shown(field.name)} holds {field.type} cells and is left out.")
         else:
             kept.append(field.name)
@@ -187,7 +151,7 @@ def _parquet_parts(head: bytes, stream: BinaryIO, names, notes: list[str]):
         for batch in file.iter_batches(columns=kept or schema.names[:1]):
             part = pa.Table.from_batches([batch])
             by_name = dict(zip(part.column_names, part.columns, strict=True))
-            columns = [_plain(by_name[name]) for name in kept]
+            columns = [arrow.plain(by_name[name]) for name in kept]
             yield pa.table(columns, names=kept) if kept else part
 
     return schema.names, kept, False, parts()
@@ -195,7 +159,7 @@ def _parquet_parts(head: bytes, stream: BinaryIO, names, notes: list[str]):
 
 def _of_rows(parts, block_rows: int | None):
     """The same rows in tables of ``block_rows`` rows, the last one shorter; None: in one."""
-    pa = _pyarrow()
+    pa = arrow.pyarrow()
     if block_rows is None:
         whole = list(parts)
         if whole:
@@ -214,79 +178,6 @@ def _of_rows(parts, block_rows: int | None):
         rest, n_rest = [joined.slice(whole_rows)], n_rest % block_rows
     if n_rest:
         yield pa.concat_tables(rest)
-
-
-def _plain_type(kind):
-    """Of the two types a column may be turned into, the one for an Arrow type, if any."""
-    pa = _pyarrow()
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    is_a = pa.types
-    numbers = (is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_null)
-    words = (is_a.is_string, is_a.is_large_string, is_a.is_boolean, is_a.is_date)
-    if any(fits(kind) for fits in numbers):
-        return pa.float64()
-    if any(fits(kind) for fits in (*words, is_a.is_timestamp)):
-        return pa.string()
-    return None
-
-
-def _plain(column):
-    pa = _pyarrow()
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-        column = column.cast(kind)
-    if pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("s"), safe=False)  # in UTC if it has a time zone
-    return column.cast(_plain_type(kind), safe=False)
-
-
-def _cells(column, as_text: bool, comma: bool) -> np.ndarray:
-    """A column of numbers or text: text is stripped, and numbers are found in it."""
-    pa = _pyarrow()
-    pc = pa.compute
-    if not as_text or column.type == pa.float64():
-        with contextlib.suppress(pa.ArrowInvalid):
-            return _numbers(column)
-    # Each different cell is looked at once.
-    coded = column.dictionary_encode().unify_dictionaries()
-    words = pc.utf8_trim_whitespace(coded.chunk(0).dictionary)
-    missing = pc.is_in(pc.utf8_lower(words), value_set=pa.array(_MISSING))
-    words = pc.if_else(missing, pa.scalar(None, words.type), words)
-    codes = np.concatenate([np.asarray(c.indices.fill_null(len(words))) for c in coded.chunks])
-    if not as_text:
-        for form in _number_forms(words, comma):
-            with contextlib.suppress(pa.ArrowInvalid):
-                return np.append(_numbers(form), np.nan)[codes]
-    return np.array([*words.to_pylist(), None], dtype=object)[codes]
-
-
-def _number_forms(words, comma: bool):
-    pc = _pyarrow().compute
-    yield words
-    if comma and not pc.any(pc.match_substring(words, ".")).as_py():
-        yield pc.replace_substring(words, ",", ".")
-
-
-def _numbers(column) -> np.ndarray:
-    values = column.cast(_pyarrow().float64())
-    return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _check_finite(name: str, cells: np.ndarray, n_before: int) -> None:
-    if cells.dtype == np.float64 and np.isinf(cells).any():
-        row = n_before + int(np.argmax(np.isinf(cells))) + 1
-        raise TableError(
-            f"column {shown(name)}, row {row} holds an infinite number; "
-            "leave the cell empty if its value is not known."
-        )
-
-
-def _spellings() -> list[str]:
-    """Every case of the words for a missing cell."""
-    cases = (itertools.product(*zip(word.lower(), word.upper(), strict=True)) for word in _MISSING)
-    return sorted({"".join(letters) for word in cases for letters in word})
 
 
 class _Joined(io.RawIOBase):
@@ -330,19 +221,6 @@ def _one_line(error: Exception) -> str:
     return " ".join(printable.split())[:200].rstrip(".")
 
 
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Reading tables needs pyarrow: pip install 'anchored[table]'"
-        ) from error
-    return pyarrow
-
-
 class CSVWriter:
     """Writes blocks of columns to a binary file as CSV, the header first."""
 
@@ -352,7 +230,7 @@ class CSVWriter:
 
     def write(self, columns: dict[str, np.ndarray]) -> None:
         """Append rows; every block has the same columns."""
-        pa = _pyarrow()
+        pa = arrow.pyarrow()
         if not self._started:
             header = io.StringIO()
             csv.writer(header, lineterminator="\n").writerow(columns)

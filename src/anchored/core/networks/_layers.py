@@ -13,9 +13,8 @@ import numpy as np
 
 from anchored.core.tree import Raveller
 from anchored.errors import bad_value, unknown_name
+from anchored.model.forward import LEAKY_SLOPE
 from anchored.typing import Array, Params
-
-LEAKY_SLOPE = 0.2  # the paper's leaky ReLU
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,

@@ -1,0 +1,104 @@
+"""Between what training works with (JAX trees) and what a `FittedModel` holds (NumPy leaves)."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.core.ensembles import Ensemble, model_shapes
+from anchored.core.networks import MLP, ConvNet, TextCNN
+from anchored.core.training import TrainInfo
+from anchored.core.tree import leaf_paths
+from anchored.errors import ModelFileError
+from anchored.model.forward import Leaves
+from anchored.model.record import Members, NetworkRecord
+from anchored.typing import Likelihood, Network, Params
+
+_NETWORKS: dict[str, Any] = {"MLP": MLP, "ConvNet": ConvNet, "TextCNN": TextCNN}
+
+
+def as_leaves(tree: Params) -> Leaves:
+    """Arrays of a tree by path, in NumPy."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    return dict(zip(leaf_paths(tree), leaves, strict=True))
+
+
+def as_tree(leaves: Leaves, record: NetworkRecord, network: Network, dtype) -> Params:
+    """The tree of a network's parameters (stacked or not) from its leaves."""
+    if record.fields is not None:  # ours are tuples of layers
+        layers: list[dict] = []
+        for path, leaf in leaves.items():
+            number, _, name = path.partition("/")
+            layers += [{} for _ in range(int(number) + 1 - len(layers))]
+            layers[int(number)][name] = jnp.asarray(leaf)
+        return tuple(layers)
+    assert record.row_shape is not None
+    shapes, _ = model_shapes(network, record.row_shape, dtype)
+    paths, wanted = leaf_paths(shapes), jax.tree.leaves(shapes)
+    if set(paths) != set(leaves):
+        odd = sorted(set(paths) ^ set(leaves))[0]
+        where = "file" if odd in leaves else "network"
+        raise ModelFileError(
+            f"`network` does not fit the file: only the {where} has the parameter `{odd}`. Give "
+            "the network that the model was fitted with."
+        )
+    for path, want in zip(paths, wanted, strict=True):
+        found = leaves[path]
+        if found.shape[found.ndim - want.ndim :] != want.shape or found.dtype != want.dtype:
+            raise ModelFileError(
+                f"`network` does not fit the file: its parameter `{path}` is {want.dtype} of "
+                f"shape {want.shape}, the file's {found.dtype} of shape {found.shape[1:]}."
+            )
+    made = [jnp.asarray(leaves[path]) for path in paths]
+    return jax.tree.unflatten(jax.tree.structure(shapes), made)
+
+
+def network_record(network: Network, row_shape: tuple[int, ...], dtype) -> NetworkRecord:
+    """A network by name and fields; one of the user's own has no fields."""
+    ours = _NETWORKS.get(type(network).__name__) is type(network)
+    fields = dataclasses.asdict(network) if ours else None  # pyright: ignore
+    _, outputs = model_shapes(network, row_shape, dtype)
+    return NetworkRecord(type(network).__name__, fields, outputs.shape[-1], row_shape)
+
+
+def restored_network(record: NetworkRecord, given: Network | None) -> Network:
+    """The network of a record; one of the user's own must be ``given`` again."""
+    if record.fields is not None:
+        return _NETWORKS[record.name](**record.fields)
+    if given is None:
+        raise ModelFileError(
+            f"the file holds a network of your own, {record.name}, and files hold no code. Give "
+            f"it again: anchored.load(path, network={record.name}(...))."
+        )
+    return given
+
+
+def members_record(ensemble: Ensemble, row_shape: tuple[int, ...], dtype) -> Members:
+    """The members of an ensemble, for inputs of one row's shape and type."""
+    info = ensemble.info
+    return Members(
+        network_record(ensemble.network, row_shape, dtype),
+        as_leaves(ensemble.params),
+        as_leaves(ensemble.centres),
+        ensemble.member_ids,
+        ensemble.retrained,
+        np.asarray(info.status, np.int64),
+        np.asarray(info.objective, np.float64),
+        np.asarray(info.steps, np.int64),
+    )
+
+
+def restored_ensemble(
+    members: Members, network: Network, likelihood: Likelihood, dtype
+) -> Ensemble:
+    """The ensemble of a record."""
+    params, centres = (
+        as_tree(leaves, members.network, network, dtype)
+        for leaves in (members.params, members.centres)
+    )
+    info = TrainInfo(members.status, members.objective, members.steps)
+    return Ensemble(
+        network, likelihood, params, centres, members.member_ids, info, members.retrained
+    )

@@ -1,0 +1,65 @@
+"""Rows held out of some members, and what those members say of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anchored.core.ensembles import Ensemble, Folds
+from anchored.core.rows import HostRows
+
+LEAST_ROWS = 30  # below which none are held out
+_MOST_ROWS = 10_000  # held out of many
+_SHARE = 5  # of many rows, one in five is held out
+
+
+class HeldOut(NamedTuple):
+    """Rows, and outputs [member, row, out] of members that did not see them."""
+
+    rows: np.ndarray
+    outputs: np.ndarray
+
+
+def plan_folds(
+    n_rows: int, groups: np.ndarray | None, n_folds: int, n_each: int, n_many: int, many_rows: int
+) -> Folds | None:
+    """Every row once, in folds of ``n_each`` members, or a fifth of many rows, for ``n_many``.
+
+    Rows must come in random order. A group is held out as a whole; of one group, nothing is.
+    """
+    if n_rows < LEAST_ROWS:
+        return None
+    unit = np.arange(n_rows) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n_folds = min(n_folds, int(unit.max()) + 1)
+    if n_folds < 2:
+        return None
+    if n_rows < many_rows:
+        return Folds(unit % n_folds, np.repeat(np.arange(n_folds), n_each))
+    of_row = np.full(n_rows, -1)
+    one_in = _SHARE if groups is None else min(_SHARE, n_folds)
+    held = np.arange(n_rows // _SHARE) if groups is None else np.flatnonzero(unit % one_in == 0)
+    of_row[held[:_MOST_ROWS]] = 0
+    return Folds(of_row, np.zeros(n_many, int))
+
+
+def predict_held_out(
+    others: Ensemble, folds: Folds, x: np.ndarray | HostRows, least: int
+) -> HeldOut | None:
+    """What the members of each fold say of its rows.
+
+    Members that diverged are missing from ``others``; folds left with fewer than ``least`` are
+    passed over, and all others speak with as many members as the smallest. None if none is left.
+    """
+    first = len(others.info.status) - len(folds.of_member)  # number of the first of ``others``
+    fold_of = folds.of_member[np.array(others.member_ids, int) - first]
+    members = [np.flatnonzero(fold_of == fold) for fold in np.unique(folds.of_member)]
+    enough = [index for index in members if len(index) >= least]
+    if not enough:
+        return None
+    n_each = min(len(index) for index in enough)
+    rows, outputs = [], []
+    for index in enough:
+        here = np.flatnonzero(folds.of_row == fold_of[index[0]])
+        seen = x.take(here) if isinstance(x, HostRows) else x[here]
+        rows.append(here)
+        outputs.append(others.take(index[:n_each]).outputs(seen))
+    return HeldOut(np.concatenate(rows), np.concatenate(outputs, axis=1).astype(np.float64))

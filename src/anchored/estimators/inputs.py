@@ -1,0 +1,78 @@
+"""What users hand to the estimators as ``X``, as features: data frames are encoded, arrays are not.
+
+A data frame (pandas, polars, Arrow, or a `Table`) goes through an `Encoder` that is fitted with
+the model. Names and numbers of columns are checked as scikit-learn does it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+from anchored.tables.encoder import Encoder
+from anchored.tables.frames import as_table, is_frame
+from anchored.tables.reading import Table
+
+
+class Inputs(NamedTuple):
+    """Features, how a frame became them, and the names of its columns."""
+
+    x: Any
+    encoder: Encoder | None = None
+    columns: tuple[str, ...] | None = None
+
+
+class Encoded(np.ndarray):
+    """Features [row, feature] that an encoder has made already, such as rows kept in a file."""
+
+    @classmethod
+    def of(cls, x: np.ndarray, encoder: Encoder | None) -> np.ndarray:
+        """Marked as encoded if there is an encoder."""
+        return x if encoder is None else x.view(cls)
+
+
+def fit_inputs(estimator, X, sample_weight=None) -> Inputs:
+    """Features of training rows; of a frame also the encoder, made from rows that count."""
+    if not is_frame(X):
+        return Inputs(X)
+    table = as_table(X)
+    columns = tuple(table.columns)
+    estimator.feature_names_in_ = np.array(columns, dtype=object)
+    estimator.n_features_in_ = len(columns)
+    counted = table
+    if sample_weight is not None and np.shape(sample_weight) == (table.n_rows,):
+        counted = table.take(np.flatnonzero(np.asarray(sample_weight) > 0))
+    encoder = Encoder.fit(counted)
+    return Inputs(encoder.transform(table), encoder, columns)
+
+
+def encoded_inputs(estimator, X, encoder: Encoder) -> np.ndarray:
+    """Features of rows to predict, for an estimator that was fitted on a frame."""
+    if isinstance(X, Encoded):
+        return np.asarray(X)
+    if isinstance(X, Table):  # columns are found by name, in any order, among others
+        return encoder.transform(X)
+    strict = hasattr(estimator, "feature_names_in_")
+    if strict:
+        _check_feature_names(estimator, X, reset=False)
+    if is_frame(X):
+        return encoder.transform(as_table(X))
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead. `X` is [row, column].")
+    _check_n_features(estimator, X, reset=False)
+    names = estimator.feature_names_in_ if strict else encoder.names
+    return encoder.transform(_as_columns(X, names))
+
+
+def _as_columns(X: np.ndarray, names) -> Table:
+    """An array as a table: a column of numbers is numbers, any other is text."""
+    columns = {}
+    for name, cells in zip(map(str, names), X.T, strict=True):
+        try:
+            columns[name] = cells.astype(np.float64)
+        except (TypeError, ValueError):
+            missing = [cell is None or cell != cell for cell in cells]
+            words = [None if gone else str(c) for c, gone in zip(cells, missing, strict=True)]
+            columns[name] = np.array(words, dtype=object)
+    return Table(columns, len(X))

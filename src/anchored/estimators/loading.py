@@ -1,0 +1,58 @@
+"""Estimators from files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anchored.core.networks import MLP
+from anchored.core.records import restored_network
+from anchored.errors import ModelFileError
+from anchored.estimators.base import IN_FILE
+from anchored.estimators.classification import AnchoredClassifier
+from anchored.estimators.regression import AnchoredRegressor
+from anchored.model import file
+from anchored.model.record import FittedModel
+from anchored.tuning import Settings
+
+
+def load(path: str | Path, network=None) -> AnchoredRegressor | AnchoredClassifier:
+    """The estimator of a file that its `save` wrote; it predicts as it did.
+
+    Files hold no code: a network of your own is handed again as ``network``, and its parameters
+    are checked one by one against those in the file. A `ModelFileError` of one line says what is
+    wrong with a file.
+    """
+    model = file.load(path)
+    kind: Any = AnchoredClassifier if model.regression is None else AnchoredRegressor
+    try:
+        estimator = kind(**_parameters(model, restored_network(model.members.network, network)))
+        estimator.model_ = model
+        prior = estimator.prior_  # a network that does not fit the file is refused now
+        if estimator.prior == IN_FILE:
+            estimator.prior = prior
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} cannot be used as a model: {error}") from error
+    except (ValueError, TypeError) as error:
+        raise ModelFileError(f"{path} has parameters of no estimator: {error}") from error
+    names, n_columns = model.feature_names, model.n_features
+    if model.encoder is not None:
+        names, n_columns = model.columns, len(model.columns or model.encoder.names)
+    estimator.n_features_in_ = n_columns
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return estimator
+
+
+def _parameters(model: FittedModel, network) -> dict:
+    """The constructor's arguments."""
+    given = dict(model.parameters)
+    if given.get("network") is not None or not isinstance(network, MLP):
+        given["network"] = network
+    if isinstance(given.get("hidden"), list):
+        given["hidden"] = tuple(given["hidden"])
+    if given.get("settings") is not None:
+        given["settings"] = Settings(**given["settings"])
+    if model.regression is not None:
+        given["predictive"] = model.regression.family
+    return given

@@ -1,0 +1,66 @@
+"""Outputs of dense networks with NumPy alone, for all members at once."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from anchored.prediction.special import erf, softplus
+
+LEAKY_SLOPE = 0.2  # the paper's leaky ReLU
+Leaves = dict[str, np.ndarray]  # parameters by path, "0/weight" say, stacked over members
+
+
+def outputs(params: Leaves, activation: str, x: np.ndarray) -> np.ndarray:
+    """Outputs [member, row, out] for standardised rows [row, feature], in single precision."""
+    activate, n_layers = ACTIVATIONS[activation], count_layers(params)
+    x = x.astype(np.float32, copy=False)
+    for i in range(n_layers):
+        x = np.matmul(x, params[f"{i}/weight"])
+        if f"{i}/bias" in params:
+            x += params[f"{i}/bias"][:, None]
+        if i < n_layers - 1:
+            x = activate(x)
+    return x.astype(np.float64)
+
+
+def count_layers(params: Leaves) -> int:
+    return sum(path.endswith("/weight") for path in params)
+
+
+def dense_shapes(widths: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of one member's parameters; the last layer has no bias unless it is alone."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    n_layers = len(widths) - 1
+    for i in range(n_layers):
+        if i < n_layers - 1 or n_layers == 1:
+            shapes[f"{i}/bias"] = (widths[i + 1],)
+        shapes[f"{i}/weight"] = (widths[i], widths[i + 1])
+    return shapes
+
+
+def _leaky_relu(z: np.ndarray) -> np.ndarray:
+    return np.maximum(z, LEAKY_SLOPE * z, out=z)
+
+
+def _gelu(z: np.ndarray) -> np.ndarray:
+    """Its usual approximation by tanh."""
+    inner = z * z
+    inner *= 0.044715
+    inner += 1
+    inner *= z
+    inner *= np.sqrt(2 / np.pi).astype(z.dtype)
+    np.tanh(inner, out=inner)
+    inner += 1
+    inner *= 0.5
+    inner *= z
+    return inner
+
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda z: np.maximum(z, 0, out=z),
+    "leaky_relu": _leaky_relu,
+    "erf": erf,
+    "tanh": lambda z: np.tanh(z, out=z),
+    "gelu": _gelu,
+    "softplus": softplus,
+}
