@@ -9,7 +9,7 @@ from anchored.reporting.inputs import Inputs
 
 
 def single(x, names):
-    return Inputs(x, tuple(names), tuple((i,) for i in range(len(names))))
+    return Inputs(x, tuple(names), tuple(np.arange(len(names))[:, None]))
 
 
 def measured(y):
@@ -55,7 +55,7 @@ def test_features_of_one_column_are_shuffled_together(rng):
     def rise(inputs):
         return importances(predict, inputs, predict(x), measured(x[:, 0]))[0].score.mean()
 
-    assert rise(Inputs(x, ("c",), ((0, 1),))) > 1.5 * rise(single(x, "ab"))
+    assert rise(Inputs(x, ("c",), ([0, 1],))) > 1.5 * rise(single(x, "ab"))
 
 
 def test_one_run_of_the_networks_serves_all_outputs_and_the_rows_as_they_are(rng):

@@ -8,21 +8,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from anchored.estimators.inputs import Encoded
 from anchored.reporting.inputs import Inputs, names_of_rows, take_rows
-from anchored.tables.reading import Table
+from anchored.tables.encoder import Encoder
+from anchored.tables.frames import as_table
+from anchored.tables.table import Table
 
-CELLS = {"size": [1.5, 2.5, 4.0, 8.0], "<colour>": ["red", "blue", "red", "green"]}
-MODEL = types.SimpleNamespace(network=None)
-
-
-def as_dict(X):
-    if isinstance(X, Table):
-        return {name: list(cells) for name, cells in X.columns.items()}
-    if isinstance(X, pa.Table):
-        return X.to_pydict()
-    return X.to_dict(as_series=False) if isinstance(X, pl.DataFrame) else X.to_dict("list")
-
-
+CELLS = {"size": [1.5, 2.5, 4.0, 8.0], "<colour>": ["red", "blue", "red", None]}
 KINDS = {
     "pandas": lambda: pd.DataFrame(CELLS, index=["a", "b", "c", "d"]),
     "categories": lambda: pd.DataFrame(CELLS).astype({"<colour>": "category"}),
@@ -36,20 +28,37 @@ KINDS = {
 }
 
 
+def model(table=None):
+    encoder = None if table is None else Encoder.fit(table, ["<colour>"])
+    return types.SimpleNamespace(network=None, encoder_=encoder)
+
+
+def as_dict(X):
+    return {name: cells.tolist() for name, cells in as_table(X).columns.items()}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_shuffled_one_at_a_time(kind):
     X = KINDS[kind]()
-    inputs = Inputs.of(MODEL, X, None)
+    estimator = model(as_table(X))
+    inputs = Inputs.of(estimator, X, None)
     assert inputs.names == ("size", "<colour>")
     shuffled = inputs.shuffled(1, np.array([3, 0, 1, 2]))
-    assert type(shuffled) is type(X)
-    colours = ["green", "red", "blue", "red"]
+    colours = [None, "red", "blue", "red"]
     assert as_dict(shuffled) == {"size": CELLS["size"], "<colour>": colours}
     assert as_dict(X) == CELLS
-    some = inputs.take(np.array([2, 0]))
-    assert some.cells(0) == ["4.000", "1.500"]
-    assert some.cells(1) == ["red", "red"]
+    some = inputs.take(np.array([2, 3]))
+    assert some.cells(0) == ["4", "8"]
+    assert some.cells(1) == ["red", ""]
     assert as_dict(take_rows(X, np.array([1]))) == {"size": [2.5], "<colour>": ["blue"]}
+    assert Inputs.of(estimator, X, ["a", "b"]).names == ("a", "b")
+    with pytest.raises(ValueError, match="`feature_names` must be 2 names"):
+        Inputs.of(estimator, X, ["a"])
+
+
+def test_only_columns_that_the_model_uses_are_shuffled():
+    X = pd.DataFrame(CELLS | {"constant": [1.0] * 4})
+    assert Inputs.of(model(as_table(X)), X, None).names == ("size", "<colour>")
 
 
 def test_rows_have_the_names_that_their_table_gives_them():
@@ -60,19 +69,31 @@ def test_rows_have_the_names_that_their_table_gives_them():
 
 
 def test_features_that_an_encoder_made_of_one_column_go_together():
-    encoder = types.SimpleNamespace(feature_columns=("colour", "size", "colour"))
-    model = types.SimpleNamespace(network=None, encoder_=encoder)
-    x = np.arange(12.0).reshape(4, 3)
-    inputs = Inputs.of(model, x, None)
-    assert inputs.names == ("colour", "size")
-    expected = x.copy()
-    expected[:, [0, 2]] = x[::-1][:, [0, 2]]
-    np.testing.assert_array_equal(inputs.shuffled(0, np.arange(4)[::-1]), expected)
-    frame = pd.DataFrame({"colour": ["red"] * 4, "size": x[:, 1]})
-    assert Inputs.of(model, frame, None).features == ((0,), (1,))
+    table = as_table(KINDS["pandas"]())
+    estimator = model(table)
+    x = estimator.encoder_.transform(table)
+    inputs = Inputs.of(estimator, Encoded.of(x, estimator.encoder_), None)
+    assert inputs.names == ("size", "<colour>")
+    order = np.array([3, 0, 1, 2])
+    for i in range(2):
+        shuffled = inputs.shuffled(i, order)
+        assert isinstance(shuffled, Encoded)
+        expected = Inputs.of(estimator, table, None).shuffled(i, order)
+        np.testing.assert_array_equal(shuffled, estimator.encoder_.transform(expected))
+    assert inputs.cells(1) is None
+
+
+def test_an_array_has_a_column_for_each_feature():
+    x = np.arange(8.0).reshape(4, 2)
+    inputs = Inputs.of(model(), x, None)
+    assert inputs.names == ("column 0", "column 1")
+    np.testing.assert_array_equal(
+        inputs.shuffled(1, np.arange(4)[::-1]), np.column_stack([x[:, 0], x[::-1, 1]])
+    )
+    assert Inputs.of(model(), pd.DataFrame(x, columns=["a", "b"]), None).names == ("a", "b")
 
 
 def test_images_and_words_have_no_columns():
-    assert Inputs.of(MODEL, np.zeros((2, 8, 8, 1)), None) is None
-    words = types.SimpleNamespace(network=types.SimpleNamespace(takes_tokens=True))
+    assert Inputs.of(model(), np.zeros((2, 8, 8, 1)), None) is None
+    words = types.SimpleNamespace(network=types.SimpleNamespace(takes_tokens=True), encoder_=None)
     assert Inputs.of(words, np.zeros((2, 8), int), None) is None

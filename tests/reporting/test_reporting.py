@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import anchored
@@ -235,6 +236,29 @@ def test_a_constant_target_can_be_reported():
     Reader(anchored.report(model, X, np.ones(40)))
 
 
+def test_the_tile_and_the_figures_of_calibration_show_one_distribution(held_out, monkeypatch):
+    """The curve counts intervals, the tile and the histogram use the PIT of the same rows."""
+    from anchored.reporting import figures
+
+    drawn = {}
+    for name in ("calibration", "pit_histogram"):
+        draw = getattr(figures, name)
+        monkeypatch.setattr(
+            figures, name, lambda *a, name=name, draw=draw: drawn.update({name: a}) or draw(*a)
+        )
+    model = quick(AnchoredRegressor, *hostile_table(120))
+    assert model.model_.regression.noise[0].conformal is not None
+    X, y = held_out
+    text = text_of(anchored.report(model, X, y))
+    levels, shares, _, nominal, covered = drawn["calibration"]
+    (pit,) = drawn["pit_histogram"]
+    inside = [np.mean(np.abs(2 * pit - 1) <= level + 1e-12) for level in levels]
+    np.testing.assert_allclose(shares, inside, rtol=0, atol=1e-12)
+    assert covered == np.mean(np.abs(2 * pit - 1) <= nominal)
+    below = [np.mean(pit <= level) for level in levels]
+    assert f"calibration error{number(np.mean(np.abs(below - levels)), 2)}" in text
+
+
 def test_a_known_predictive_is_not_computed_again(regressor, classifier, held_out, monkeypatch):
     X, y = held_out
     for model, target in ((regressor, y), (classifier, as_labels(y))):
@@ -242,7 +266,7 @@ def test_a_known_predictive_is_not_computed_again(regressor, classifier, held_ou
         page, first = anchored.report(model, X, target), headline(model, X, target)
 
         def counted(rows, model=model, asked=asked):
-            asked.append(rows.equals(X))
+            asked.append(rows is X)
             return type(model).predict_dist(model, rows)
 
         monkeypatch.setattr(model, "predict_dist", counted)
@@ -256,14 +280,27 @@ def test_a_known_predictive_is_not_computed_again(regressor, classifier, held_ou
         assert sum(asked) == 1
 
 
-def test_frames_of_every_kind_give_the_same_page(regressor, held_out):
-    names = [f"x{i}" for i in range(6)]
-    X, y = (part.reset_index(drop=True) for part in held_out)
-    X.columns = names
-    train, target = hostile_table(60)
-    train.columns = names
-    model = quick(AnchoredRegressor, train, target, noise_var=0.25)
-    assert anchored.report(model, pl.from_pandas(X), y) == anchored.report(model, X, y)
+def test_columns_of_frames_are_shuffled_as_they_came(tmp_path):
+    """Text and missing cells: three kinds of frames give one page, on which columns are whole."""
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue"], 160)
+    size = np.where(rng.random(160) < 0.1, np.nan, rng.normal(size=160))
+    X = pd.DataFrame({"colour": colour, "size": size})
+    y = 3.0 * (colour == "red") + np.nan_to_num(size) + 0.1 * rng.normal(size=160)
+    model = quick(AnchoredRegressor, X[:100], y[:100], noise_var=0.01, epochs=200)
+    test = X[100:].reset_index(drop=True)
+    page = anchored.report(model, test, y[100:])
+    assert "“colour” matters most" in text_of(page)
+    labels = re.findall(r'text-anchor="end">(colour|size|[^<]*=[^<]*)</text>', page)
+    assert sorted(labels) == ["colour", "colour", "size", "size"]
+    worst = page.split("Worst rows</h2>")[1]
+    assert "<td>red</td>" in worst
+    for other in (pl.from_pandas(test), pa.Table.from_pandas(test)):
+        assert anchored.report(model, other, y[100:]) == page
+    model.save(tmp_path / "model", held_out=(test, y[100:]))
+    again = anchored.load(tmp_path / "model")
+    kept = text_of(anchored.report(again, *again.held_out_))  # rows that are encoded already
+    assert "“colour” matters most" in kept
 
 
 # Classes

@@ -38,11 +38,10 @@ class Importance:
         return self.inputs.names
 
     def telling_columns(self, rows: np.ndarray) -> list[tuple[str, list[str]]]:
-        """Names and cells of the columns that matter most, those that are one number a row."""
-        order = np.argsort(-self.score.mean(axis=1), kind="stable")
-        single = [i for i in order if len(self.inputs.features[i]) == 1][:_MOST_TELLING]
-        shown = self.inputs.take(rows)
-        return [(self.names[i], shown.cells(i)) for i in single]
+        """Names and cells of the columns that matter most, of those that are one cell a row."""
+        order, shown = np.argsort(-self.score.mean(axis=1), kind="stable"), self.inputs.take(rows)
+        found = ((self.names[i], shown.cells(i)) for i in order)
+        return [(name, cells) for name, cells in found if cells is not None][:_MOST_TELLING]
 
     def shown(self, score: str, spread: str) -> dict[str, Any]:
         """Values for the template; ``score`` and ``spread`` say what the axes measure."""

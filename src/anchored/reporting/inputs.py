@@ -1,7 +1,4 @@
-"""The inputs of held-out rows by row and column, whatever holds them.
-
-An array, a pandas or polars frame, an Arrow table, or a `Table` of this package.
-"""
+"""The inputs of held-out rows by row and column: an array of features, or a table."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from anchored.errors import bad_value
+from anchored.estimators.inputs import Encoded
 from anchored.reporting.words import column, plain
-from anchored.tables.reading import Table
+from anchored.tables.frames import as_table, is_frame
+from anchored.tables.table import Table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,85 +19,77 @@ class Inputs:
 
     Attributes
     ----------
-    names : of the columns.
-    features : for each column its places in ``X``; several if an encoder made them of one.
+    X : features [row, feature], or a `Table`.
+    names : of the columns, as readers see them.
+    places : for each column its name in the table, or the numbers of its features.
     """
 
-    X: Any
+    X: np.ndarray | Table
     names: tuple[str, ...]
-    features: tuple[tuple[int, ...], ...]
+    places: tuple[Any, ...]
 
     @classmethod
     def of(cls, estimator, X, feature_names: Sequence[str] | None) -> "Inputs | None":
         """What ``estimator`` predicts from; None for images and words."""
-        framed = hasattr(X, "columns")
-        X = X if framed else np.asarray(X)
-        if not framed and (X.ndim != 2 or getattr(estimator.network, "takes_tokens", False)):
+        encoder = estimator.encoder_
+        if encoder is not None and is_frame(X):
+            X = as_table(X)
+            shown = dict(zip(X.columns, _given(feature_names, list(X.columns)), strict=True))
+            return cls(X, tuple(shown[name] for name in encoder.names), encoder.names)
+        if encoder is not None and isinstance(X, Encoded):
+            owners = np.array(encoder.feature_columns, object)
+            places = [np.flatnonzero(owners == name) for name in encoder.names]
+            return cls(X, encoder.names, tuple(places))
+        own = getattr(X, "columns", getattr(estimator, "feature_names_in_", None))
+        X = np.asarray(X)
+        if X.ndim != 2 or getattr(estimator.network, "takes_tokens", False):
             return None
-        n_features = len(_names(X)) if framed else X.shape[1]
-        owners = getattr(getattr(estimator, "encoder_", None), "feature_columns", ())
-        if feature_names is None and not framed and len(owners) == n_features:
-            names = tuple(dict.fromkeys(owners))
-            places = [np.flatnonzero([owner == name for owner in owners]) for name in names]
-            return cls(X, names, tuple(tuple(place.tolist()) for place in places))
-        unnamed = [f"column {i}" for i in range(n_features)]
-        own = _names(X) if framed else getattr(estimator, "feature_names_in_", unnamed)
-        names = tuple(str(name) for name in (own if feature_names is None else feature_names))
-        if len(names) != n_features:
-            need = f"{n_features} names, one for each feature"
-            raise bad_value("feature_names", f"{len(names)} of them", need)
-        return cls(X, names, tuple((i,) for i in range(n_features)))
+        own = [f"column {i}" for i in range(X.shape[1])] if own is None else own
+        return cls(X, _given(feature_names, own), tuple(np.arange(X.shape[1])[:, None]))
 
     def take(self, rows: np.ndarray) -> "Inputs":
         """Some rows alone."""
         return dataclasses.replace(self, X=take_rows(self.X, rows))
 
-    def shuffled(self, index: int, order: np.ndarray) -> Any:
+    def shuffled(self, index: int, order: np.ndarray) -> np.ndarray | Table:
         """``X`` with the cells of one column in another order."""
-        X = self.X
-        if isinstance(X, np.ndarray):
-            made, places = X.copy(), list(self.features[index])
-            made[:, places] = X[order][:, places]
-            return made
-        (i,) = self.features[index]
+        X, place = self.X, self.places[index]
         if isinstance(X, Table):
-            name = _names(X)[i]
-            return dataclasses.replace(X, columns=X.columns | {name: X.columns[name][order]})
-        if hasattr(X, "isetitem"):  # pandas
-            made = X.copy()
-            made.isetitem(i, X.iloc[order, i].array)
-            return made
-        if hasattr(X, "with_columns"):  # polars
-            return X.with_columns(X.to_series(i).gather(order))
-        return X.set_column(i, X.field(i), X.column(i).take(order))  # Arrow
+            return dataclasses.replace(X, columns=X.columns | {place: X.columns[place][order]})
+        made = X.copy()
+        made[:, place] = X[order][:, place]
+        return made
 
-    def cells(self, index: int) -> list[str]:
-        """A column that is one feature, as a reader sees it."""
-        (i,), X = self.features[index], self.X
+    def cells(self, index: int) -> list[str] | None:
+        """One column as a reader sees it; None if it is several features."""
+        X, place = self.X, self.places[index]
         if isinstance(X, Table):
-            values = X.columns[_names(X)[i]]
-        elif hasattr(X, "iloc"):  # pandas
-            values = X.iloc[:, i]
+            values = X.columns[place]
+        elif len(place) == 1:
+            values = X[:, place[0]]
         else:
-            values = X.column(i) if hasattr(X, "column") else X[:, i]
-        values = np.asarray(values)
-        return column(values) if values.dtype.kind in "iuf" else [plain(v, 40) for v in values]
+            return None
+        numbers = values.dtype.kind in "iuf"
+        return column(values) if numbers else [plain("" if v is None else v, 40) for v in values]
 
 
-def _names(X) -> list[str]:
-    return [str(name) for name in getattr(X, "column_names", X.columns)]
+def _given(names: Sequence[str] | None, own: Sequence[str]) -> tuple[str, ...]:
+    if names is not None and len(names) != len(own):
+        need = f"{len(own)} names, one for each feature"
+        raise bad_value("feature_names", f"{len(names)} of them", need)
+    return tuple(str(name) for name in (own if names is None else names))
 
 
 def take_rows(X, rows: np.ndarray):
-    """Some rows of whatever holds them."""
+    """Some rows of an array, a frame or a table."""
     # Pandas, Arrow and `Table` have `take`; arrays have another one, polars has none.
-    return X.take(rows) if hasattr(X, "columns") and hasattr(X, "take") else X[rows]
+    return X.take(rows) if is_frame(X) and hasattr(X, "take") else X[rows]
 
 
 def names_of_rows(X, n_rows: int) -> list[str]:
     """Labels of a frame's index, numbers of the rows of a file, or numbers from 0."""
-    numbers = getattr(X, "row_numbers", None)
-    labels = getattr(X, "index", None) if numbers is None else numbers
-    if hasattr(X, "columns") and labels is not None and len(labels) == n_rows:
+    labels = getattr(X, "index", None) if is_frame(X) else None
+    labels = getattr(X, "row_numbers", None) if labels is None else labels
+    if labels is not None:
         return [plain(label, 60) for label in labels]
     return [str(i) for i in range(n_rows)]

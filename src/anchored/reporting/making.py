@@ -10,7 +10,7 @@ from anchored.errors import Status
 from anchored.metrics import GPComparison
 from anchored.reporting import figures
 from anchored.reporting.inputs import take_rows
-from anchored.reporting.words import number
+from anchored.reporting.words import counted, number
 
 GP_TRAINING_ROWS = 2_000  # most for which the exact answer is worth the wait
 _GP_ROWS = 500  # most that are compared
@@ -29,8 +29,10 @@ def facts(estimator, about: Mapping[str, str]) -> dict[str, str]:
         "method": estimator.method,
         "members": f"{ensemble.n_members} of {len(ensemble.info.status)} trained",
         "network": _network(ensemble.network),
-        "inputs": f"{estimator.n_features_in_:,} features",
+        "inputs": f"{estimator.model_.n_features:,} features",
     }
+    if estimator.encoder_ is not None:
+        found["inputs"] += f" made of {counted(len(estimator.encoder_.names), 'column')}"
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
         found["classes"] = f"{len(classes)}"
