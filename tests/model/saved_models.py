@@ -13,14 +13,14 @@ from anchored import (
     AnchoredClassifier,
     AnchoredRegressor,
     Data,
-    Gaussian,
-    HeteroskedasticGaussian,
     Prior,
     Schedule,
     fit_ensemble,
 )
 from anchored.core import networks
-from anchored.error_bars.noise import Residual, Shape
+from anchored.core.records import as_leaves, members_record, network_record
+from anchored.error_bars.noise import Residual
+from anchored.model.record import FittedModel, NoiseShape
 from anchored.tables.encoder import Encoder
 from anchored.tables.reading import Table
 
@@ -29,14 +29,14 @@ MEAN, SCALE = np.array([5.0, -300.0, 0.01]), np.array([1.0, 40.0, 0.003])
 # One fit, of two outputs, is enough: the others are made of another, by changes.
 REGRESSORS = {
     "two outputs": (None, None),
-    "two outputs, given noise": ("two outputs", lambda m: {"_noise": None}),
+    "two outputs, given noise": ("two outputs", lambda m: of_target(m, noise=None)),
     "learned noise": ("two outputs", lambda m: _first_output(m)),
-    "shape of the noise": ("learned noise", lambda m: {"_noise": [_with_shape(m)]}),
-    "gaussian, learned noise": ("learned noise", lambda m: {"predictive": "gaussian"}),
-    "given noise": ("learned noise", lambda m: {"_noise": None}),
-    "gaussian, given noise": ("given noise", lambda m: {"predictive": "gaussian"}),
-    "targets as a column": ("given noise", lambda m: {"_one_target": False}),
-    "one member": ("given noise", lambda m: {"ensemble_": m.ensemble_.member(0)}),
+    "shape of the noise": ("learned noise", lambda m: of_target(m, noise=(_with_shape(m),))),
+    "gaussian, learned noise": ("learned noise", lambda m: of_target(m, family="gaussian")),
+    "given noise": ("learned noise", lambda m: of_target(m, noise=None)),
+    "gaussian, given noise": ("given noise", lambda m: of_target(m, family="gaussian")),
+    "targets as a column": ("given noise", lambda m: of_target(m, one_target=False)),
+    "one member": ("given noise", lambda m: _one_member(m)),
     "linear": ("given noise", lambda m: untrained(m, MLP(()), inputs(9))),
     "networks that predict noise": ("given noise", lambda m: _variance_head(m)),
     **{
@@ -65,7 +65,9 @@ def inputs(n_rows: int, seed: int = 0) -> np.ndarray:
 def regressor(name: str) -> AnchoredRegressor:
     base, changes = REGRESSORS[name]
     if base is not None:
-        return changed(regressor(base), **changes(regressor(base)))
+        made = with_model(regressor(base), changes(regressor(base).model_))
+        made.predictive = made.model_.regression.family
+        return made
     x = inputs(90)  # too few for a shape of the noise
     z = (x - MEAN) / SCALE
     noise = np.random.default_rng(1).normal(size=(2, len(x)))
@@ -77,7 +79,7 @@ def regressor(name: str) -> AnchoredRegressor:
 @functools.cache
 def classifier(name: str) -> AnchoredClassifier:
     labels = LABELS[name]
-    return changed(_classifier(len(labels)), classes_=labels)
+    return changed(_classifier(len(labels)), classes=labels)
 
 
 @functools.cache
@@ -94,58 +96,88 @@ def _fitted(estimator, x, y):
         return estimator.fit(x, y)
 
 
-def changed(estimator, **attributes):
-    """A copy with other attributes."""
+def with_model(estimator, model: FittedModel):
+    """A copy that holds another model."""
     other = copy.copy(estimator)
-    for name, value in attributes.items():
-        setattr(other, name, value)
+    other.model_ = model
     return other
 
 
-def untrained(estimator, network, x) -> dict:
-    """Attributes of an estimator whose members are ``network`` as it starts."""
-    keys = jax.random.split(jax.random.key(0), estimator.ensemble_.n_members)
+def changed(estimator, **fields):
+    """A copy whose model has other fields."""
+    return with_model(estimator, dataclasses.replace(estimator.model_, **fields))
+
+
+def of_target(model: FittedModel, **fields) -> FittedModel:
+    """A model whose part on the target has other fields."""
+    return dataclasses.replace(model, regression=dataclasses.replace(model.regression, **fields))
+
+
+def untrained(model: FittedModel, network, x, dtype=np.float32) -> FittedModel:
+    """A model whose members are ``network`` as it starts."""
+    keys = jax.random.split(jax.random.key(0), model.members.n_members)
     params = jax.tree.map(lambda *leaves: np.stack(leaves), *[network.init(k, x) for k in keys])
-    ensemble = dataclasses.replace(
-        estimator.ensemble_, network=network, params=params, centres=params
+    prior = Prior.for_network(network, x)
+    members = dataclasses.replace(
+        model.members,
+        network=network_record(network, x.shape[1:], dtype),
+        params=as_leaves(params),
+        centres=as_leaves(params),
     )
-    return {"ensemble_": ensemble, "prior_": Prior.for_network(network, x)}
+    return dataclasses.replace(
+        model,
+        members=members,
+        n_features=x.shape[1],
+        prior_mean=as_leaves(prior.mean),
+        prior_scale=as_leaves(prior.scale),
+    )
 
 
-def _variance_head(estimator) -> dict:
-    made = untrained(estimator, MLP((6,), 2), inputs(9))
-    ensemble = dataclasses.replace(made["ensemble_"], likelihood=HeteroskedasticGaussian(2e-6))
-    return made | {"ensemble_": ensemble, "noise_var_": None, "_training_noise_var": None}
-
-
-def _first_output(estimator) -> dict:
-    def first(layers):
-        return (*layers[:-1], {"weight": layers[-1]["weight"][..., :1]})
-
-    ensemble, prior, scaler = estimator.ensemble_, estimator.prior_, estimator.y_standardiser_
-    return {
-        "ensemble_": dataclasses.replace(
-            ensemble,
-            network=dataclasses.replace(ensemble.network, n_outputs=1),
-            likelihood=Gaussian(estimator._training_noise_var[:1]),
-            params=first(ensemble.params),
-            centres=first(ensemble.centres),
-        ),
-        "prior_": Prior(first(prior.mean), first(prior.scale)),
-        "y_standardiser_": type(scaler)(scaler.mean[:1], scaler.scale[:1]),
-        "noise_var_": estimator.noise_var_[:1],
-        "novelty_scale_": estimator.novelty_scale_[:1],
-        "_training_noise_var": estimator._training_noise_var[:1],
-        "_noise": estimator._noise[:1],
-        "_one_target": True,
+def _one_member(model: FittedModel) -> FittedModel:
+    members = model.members
+    first = {
+        name: {path: leaf[:1] for path, leaf in getattr(members, name).items()}
+        for name in ("params", "centres")
     }
+    members = dataclasses.replace(members, member_ids=members.member_ids[:1], **first)
+    return dataclasses.replace(model, members=members)
 
 
-def _with_shape(estimator):
-    return estimator._noise[0]._replace(shape=shape(estimator.x_standardiser_.forward(inputs(90))))
+def _variance_head(model: FittedModel) -> FittedModel:
+    made = untrained(model, MLP((6,), 2), inputs(9))
+    return of_target(made, floor=2e-6, noise_var=None, training_noise_var=None)
 
 
-def shape(z: np.ndarray) -> Shape:
+def _first_output(model: FittedModel) -> FittedModel:
+    def first(leaves):
+        return leaves | {"1/weight": leaves["1/weight"][..., :1]}
+
+    record, target = model.members, model.regression
+    fields = record.network.fields | {"n_outputs": 1}
+    members = dataclasses.replace(
+        record,
+        network=dataclasses.replace(record.network, fields=fields, n_outputs=1),
+        params=first(record.params),
+        centres=first(record.centres),
+    )
+    made = dataclasses.replace(
+        model,
+        members=members,
+        prior_mean=first(model.prior_mean),
+        prior_scale=first(model.prior_scale),
+        novelty_scale=model.novelty_scale[:1],
+    )
+    vectors = ("mean", "scale", "noise_var", "training_noise_var", "noise")
+    parts = {name: getattr(target, name)[:1] for name in vectors}
+    return of_target(made, one_target=True, **parts)
+
+
+def _with_shape(model: FittedModel):
+    z = model.standardised(inputs(90))
+    return dataclasses.replace(model.regression.noise[0], shape=shape(z))
+
+
+def shape(z: np.ndarray) -> NoiseShape:
     """Hardly trained, so about what the prior says, and clipped on both sides."""
     network = MLP((4,))
     ensemble = fit_ensemble(
@@ -157,7 +189,8 @@ def shape(z: np.ndarray) -> Shape:
         n_members=2,
         schedule=Schedule(1, 64),
     )
-    return Shape(ensemble, -1.5, 0.8)
+    record = members_record(ensemble, z.shape[1:], np.float32)
+    return NoiseShape(record.network, record.params, -1.5, 0.8)
 
 
 def table(rows: np.ndarray, names: str = "abc") -> Table:

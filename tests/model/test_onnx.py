@@ -40,7 +40,7 @@ def test_regression(name, tmp_path):
 @pytest.mark.parametrize("name", LABELS)
 @pytest.mark.parametrize("temperature", [1.0, 1.7])
 def test_classification(name, temperature, tmp_path):
-    estimator = changed(classifier(name), temperature_=temperature)
+    estimator = changed(classifier(name), temperature=temperature)
     found = run(estimator, tmp_path)
     assert list(found) == ["probabilities"]
     expected = estimator.predict_proba(WIDE)

@@ -229,4 +229,5 @@ def disagreement(outputs: np.ndarray, dist: Predictive) -> np.ndarray:
     """
     if dist.family == "categorical":
         return np.stack([dist.mutual_information, special.logit_spread(outputs)], axis=1)
-    return np.sqrt(dist.epistemic_var).reshape(len(dist.mean), -1)
+    deviation = np.sqrt(dist.epistemic_var)
+    return deviation[:, None] if deviation.ndim == 1 else deviation
