@@ -23,6 +23,11 @@ def rows(seed, n_rows, deviation):
     return x, members, np.sin(x[:, 0]) + true * rng.normal(size=n_rows), true
 
 
+def predictive(found, members, x):
+    level = Calibration(found.factor, found.noise_var, found.noise_dof)
+    return level.predictive(members, found.at(x) / found.noise_var)
+
+
 @pytest.fixture(scope="module")
 def changing():
     x, members, y, _ = rows(0, 600, deviation)
@@ -33,7 +38,7 @@ def test_changing_noise_is_found(changing):
     x, members, y, true = rows(1, 2_000, deviation)
     assert changing.shape is not None
     assert np.corrcoef(np.log(changing.at(x)), np.log(true**2))[0, 1] > 0.9
-    dist = changing.calibration.predictive(members, changing.shape(x))
+    dist = predictive(changing, members, x)
     inside = np.abs(y - dist.mean) < dist.interval(0.9)[1] - dist.mean
     high = true > np.median(true)
     # Of 300 rows learned from and 1,000 fresh ones; the shape is known to a tenth or so.
@@ -57,11 +62,8 @@ def test_constant_noise_stays_constant():
     x, members, y, _ = rows(0, 600, lambda x: 0.4)
     found = learn_noise(jax.random.key(0), x, members, y, np.ones(600))
     x, members, y, _ = rows(1, 2_000, lambda x: 0.4)
-    shape = 1.0 if found.shape is None else found.shape(x)
     right = Calibration(1.0, 0.16, 100.0).predictive(members)
-    assert metrics.nll(found.calibration.predictive(members, shape), y) < (
-        metrics.nll(right, y) + 0.02
-    )
+    assert metrics.nll(predictive(found, members, x), y) < metrics.nll(right, y) + 0.02
 
 
 def test_no_shape_from_too_little():
@@ -85,7 +87,7 @@ def test_networks_that_diverge_are_not_listened_to(monkeypatch):
     x, members, y, _ = rows(0, 200, deviation)
     found = learn_noise(jax.random.key(0), x, members, y, np.ones(200))
     assert found.shape is None
-    assert 0.01 < found.calibration.noise_var < 1
+    assert 0.01 < found.noise_var < 1
 
 
 # The regressor
@@ -131,7 +133,7 @@ def test_outputs_have_noise_of_their_own(fitted, table):
 def test_known_noise_holds_nothing_out(table):
     X, y = table[0], table[1][:, 1]
     model = AnchoredRegressor(**QUICK | {"epochs": 5}, noise_var=0.0025).fit(X, y)
-    assert model._noise is None
+    assert model.model_.regression.noise is None
     dist = model.predict_dist(X)
     np.testing.assert_allclose(dist.aleatoric_var, 0.0025)
     np.testing.assert_allclose(dist.epistemic_var, dist.members.var(axis=0, ddof=1))
@@ -144,7 +146,7 @@ def test_known_noise_holds_nothing_out(table):
 def test_few_rows_and_single_networks_hold_nothing_out(table, n_rows, n_members, held_out):
     X, y = table[0][:n_rows], table[1][:n_rows, 1]
     model = AnchoredRegressor(**QUICK | {"epochs": 20, "n_members": n_members}).fit(X, y)
-    assert (model._noise is not None) == held_out
+    assert (model.model_.regression.noise is not None) == held_out
     _, std = model.predict(X, return_std=True)
     assert np.isfinite(std).all()
     # Never less than what the networks leave over on their own rows, if these are all there is.
@@ -159,7 +161,7 @@ def test_weights_are_repetitions_in_the_noise_too(table):
     settings = QUICK | {"epochs": 20}
     weighted = AnchoredRegressor(**settings).fit(X, y, sample_weight=weight)
     repeated = AnchoredRegressor(**settings).fit(X.repeat(weight, 0), y.repeat(weight))
-    assert weighted._noise is not None
+    assert weighted.model_.regression.noise is not None
     for coverage in (0.5, 0.99):
         np.testing.assert_array_equal(
             *(model.predict_interval(X, coverage) for model in (weighted, repeated))
@@ -177,11 +179,11 @@ def test_layers_by_the_number_of_rows():
 
 
 def test_every_row_is_held_out_once_or_a_fifth_of_many():
-    from anchored.estimators.regression import _held_out
+    from anchored.estimators.regression import _folds
 
-    few, many, most = (_held_out(n, 5, None) for n in (4_999, 6_000, 100_000))
-    assert _held_out(29, 5, None) is _held_out(100, 1, None) is None
-    fewest = _held_out(499, 5, None)
+    few, many, most = (_folds(n, 5, None) for n in (4_999, 6_000, 100_000))
+    assert _folds(29, 5, None) is _folds(100, 1, None) is None
+    fewest = _folds(499, 5, None)
     assert np.bincount(fewest.of_member).tolist() == [3] * 10
     assert np.ptp(np.bincount(fewest.of_row)) <= 1
     assert set(few.of_row) == set(few.of_member) == set(range(5))

@@ -150,14 +150,13 @@ class Predictive:
         return lower, upper
 
     def _standard_quantile(self, level: float, dof: np.ndarray) -> np.ndarray:
-        """Of the distribution of location 0 and scale 1, shaped like or broadcasting to ``dof``."""
+        """Of the distribution of location 0 and scale 1 at one level, shaped like ``dof``."""
         if self.conformal is None:
-            return special.quantile(level, dof)
-        stated = self.conformal.score(level)
-        if np.ndim(stated) == 0:
-            return special.quantile(NormalDist().cdf(float(stated)), dof)
-        levels = [NormalDist().cdf(score) for score in stated.tolist()]
-        columns = [special.quantile(q, dof[..., i]) for i, q in enumerate(levels)]
+            return special.quantile(NormalDist().inv_cdf(level), dof)
+        score = self.conformal.score(level)
+        if np.ndim(score) == 0:
+            return special.quantile(float(score), dof)
+        columns = [special.quantile(s, dof[..., i]) for i, s in enumerate(score.tolist())]
         return np.stack(columns, axis=-1)
 
     def held_out(self, y, weight: np.ndarray) -> Conformal | None:

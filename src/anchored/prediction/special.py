@@ -1,9 +1,9 @@
 """What predictions need of arithmetic, in NumPy alone: Student-t widths, erf, pooled classes.
 
-The half-width t of the central interval of a Student-t solves mass(t) = (1 - coverage) / 2, where
-mass is that of one tail, or coverage / 2 with the mass between 0 and t if that is the smaller.
-Either is t times a weighted sum of densities at multiples of t. log t is so smooth in 1 / dof
-that a polynomial through a few dozen solutions serves all degrees of freedom, normal included.
+The quantile t of a Student-t at the level of a normal score solves mass(t) = mass of the normal,
+of the tail beyond t or, if that is the smaller, between 0 and t. Either is t times a weighted sum
+of densities at multiples of t. log t is so smooth in 1 / dof that a polynomial through a few dozen
+solutions serves all degrees of freedom, normal included.
 """
 
 import functools
@@ -15,7 +15,8 @@ from numpy.polynomial import Chebyshev, Polynomial, chebyshev, legendre
 # From here on a Student-t is taken to be normal: log densities then differ by about 1e-6.
 MAX_DOF = 1e6
 
-_N_SOLVED = 33  # relative error below 1e-10, up to a coverage of 0.99999
+_N_SOLVED = 33  # relative error below 1e-9, up to scores of 5
+_LEAST_SCORE, _MOST_SCORE = 1e-12, 37.0  # double precision ends beyond the latter
 _MOST_STEPS = 200
 _ERF_END = 5.5  # 1 - erf is 7e-15 there
 _N_ERF = 10
@@ -72,32 +73,29 @@ def unlikeness(value: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.divide(value, scale, out=unlike, where=scale > 0).max(axis=-1)
 
 
-def quantile(level: float, dof: np.ndarray) -> np.ndarray:
-    """Of a standard Student-t, of 1 degree of freedom or more, at one level."""
-    coverage = abs(2 * level - 1)
-    if coverage == 0:
+def quantile(score: float, dof: np.ndarray) -> np.ndarray:
+    """Of a standard Student-t, of 1 degree of freedom or more, at the level of a normal score."""
+    size = min(abs(score), _MOST_SCORE)
+    if size < _LEAST_SCORE:
         return np.zeros_like(dof, np.float64)
-    return np.copysign(half_width(coverage, dof), level - 0.5)
-
-
-def half_width(coverage: float, dof) -> np.ndarray:
-    """Half the width of the central interval of a standard Student-t, of 1 degree or more."""
     in_dof = np.where(dof >= MAX_DOF, 0.0, 1 / dof)
-    return np.exp(chebyshev.chebval(2 * in_dof - 1, _half_width_fit(float(coverage))))
+    found = np.exp(chebyshev.chebval(2 * in_dof - 1, _quantile_fit(size)))
+    return np.copysign(np.where(dof >= MAX_DOF, size, found), score)
 
 
 @functools.lru_cache(maxsize=256)
-def _half_width_fit(coverage: float) -> np.ndarray:
-    """Coefficients of log half-widths in 2 / dof - 1."""
+def _quantile_fit(score: float) -> np.ndarray:
+    """Coefficients of the logarithm of quantiles in 2 / dof - 1, for a score above zero."""
     nodes = chebyshev.chebpts1(_N_SOLVED)
-    return chebyshev.chebfit(nodes, _log_half_width(coverage, (1 + nodes) / 2), _N_SOLVED - 1)
+    return chebyshev.chebfit(nodes, _log_quantile(score, (1 + nodes) / 2), _N_SOLVED - 1)
 
 
-def _log_half_width(coverage: float, in_dof: np.ndarray) -> np.ndarray:
+def _log_quantile(score: float, in_dof: np.ndarray) -> np.ndarray:
     """By Newton's method, exact; every 1 / dof must be above zero."""
-    central = coverage < 0.5
-    log_at, weight = _central_nodes() if central else _tail_nodes()
-    goal = math.log((coverage if central else 1 - coverage) / 2)
+    central, tail = math.erf(score / math.sqrt(2)) / 2, math.erfc(score / math.sqrt(2)) / 2
+    is_central = central < tail
+    log_at, weight = _central_nodes() if is_central else _tail_nodes()
+    goal = math.log(central if is_central else tail)
     log_constant = np.array([_log_constant(1 / u) for u in in_dof])
 
     def log_density(log_t: np.ndarray) -> np.ndarray:
@@ -110,7 +108,7 @@ def _log_half_width(coverage: float, in_dof: np.ndarray) -> np.ndarray:
         mass = np.exp(log_t) * (np.exp(log_density(log_t[:, None] + log_at)) @ weight)
         slope = np.exp(log_t + log_density(log_t[:, None])[:, 0])  # of mass in log t, up to sign
         step = np.clip((np.log(mass) - goal) * mass / slope, -1, 1)
-        log_t = log_t - step if central else log_t + step
+        log_t = log_t - step if is_central else log_t + step
         if np.max(np.abs(step)) < 1e-13:
             break
     return log_t
