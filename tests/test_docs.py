@@ -1,10 +1,12 @@
-"""Every Python block of the README and the docs runs, and so do the docstrings' examples."""
+"""Every Python block of the README and the docs runs, and every name on them exists."""
 
+import ast
 import doctest
 import importlib
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -27,6 +29,76 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     space: dict = {}
     for block in blocks:
         exec(compile(block, str(page), "exec"), space)
+
+
+def named(dotted):
+    """What a dotted name such as ``anchored.gp.twin`` is the name of."""
+    found = importlib.import_module("anchored")
+    for i, part in enumerate(dotted.split(".")[1:], start=2):
+        if not hasattr(found, part):
+            importlib.import_module(".".join(dotted.split(".")[:i]))
+        found = getattr(found, part)
+    return found
+
+
+def dotted_names(text):
+    """Names of this package between backticks or after ``import``, calls without their brackets."""
+    names = re.findall(r"`(anchored(?:\.\w+)+)", text)
+    names += re.findall(r"^\s*(?:from|import) (anchored(?:\.\w+)+)", text, re.MULTILINE)
+    return sorted(set(names))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_names_on_pages_exist_and_are_public(page):
+    text = page.read_text(encoding="utf-8")
+    for name in dotted_names(text):
+        named(name)
+        assert "._" not in name, name
+    for path in re.findall(r"\b(?:src|tests|benchmarks|examples)/[\w/]+\.\w+", text):
+        assert (ROOT / path).exists(), f"{page.name} names {path}"
+
+
+def test_names_in_docstrings_and_messages_exist_and_are_public():
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for name in re.findall(r"`(anchored(?:\.\w+)+)", node.value):
+                    named(name)
+                    assert "._" not in name, f"{path.name}: {name}"
+
+
+def called(block, space):
+    """Code objects in the order in which running a block first calls them."""
+    seen = {}
+
+    def watch(frame, event, _):
+        if event == "call":
+            seen.setdefault(frame.f_code, len(seen))
+
+    sys.setprofile(watch)
+    try:
+        exec(block, space)
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def test_the_walk_through_names_what_is_called_in_order(tmp_path, monkeypatch):
+    page = (ROOT / "docs/walk_through.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    setup, *paths = re.split(r"^## ", page, flags=re.MULTILINE)
+    space: dict = {}
+    (block,) = re.findall(r"^```python\n(.*?)^```", setup, re.DOTALL | re.MULTILINE)
+    exec(block, space)
+    assert len(paths) == 4
+    for path in paths:
+        (block,) = re.findall(r"^```python\n(.*?)^```", path, re.DOTALL | re.MULTILINE)
+        order = called(block, space)
+        names = re.findall(r"^\d+\. `([\w.]+)`", path, re.MULTILINE)
+        assert len(names) >= 7
+        places = [order.get(inspect.unwrap(named(name)).__code__) for name in names]
+        assert None not in places, f"not called: {names[places.index(None)]}"
+        assert places == sorted(places), [n for _, n in sorted(zip(places, names, strict=True))]
 
 
 def test_links_lead_somewhere():

@@ -3,22 +3,19 @@
 import re
 import subprocess
 import time
-import types
 from html.parser import HTMLParser
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
-from scipy import stats
 
 import anchored
-from anchored import AnchoredClassifier, AnchoredRegressor, Predictive, metrics
+from anchored import AnchoredClassifier, AnchoredRegressor, metrics
 from anchored.metrics import GPComparison
-from anchored.reporting import _importance, _svg, _verdict
-from anchored.reporting._importance import Columns
-from anchored.reporting._markup import Markup, plain, tag
-from anchored.reporting._words import column, counted, level, number, percent
+from anchored.reporting import headline
+from anchored.reporting.words import counted, number
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -155,13 +152,6 @@ def test_hostile_names_are_shown_as_text(page, class_page):
     assert LABELS[0] in text_of(class_page)
 
 
-def test_attributes_and_children_are_escaped_once():
-    made = tag("p", "a < b", tag("b", "&"), class_='"x"', data_y=None)
-    assert made == '<p class="&quot;x&quot;">a &lt; b<b>&amp;</b></p>'
-    assert isinstance(made, Markup)
-    assert plain("a\n b\tc" + "d" * 300, 10) == "a b cdddd…"
-
-
 # Regression
 
 
@@ -212,39 +202,6 @@ def test_members_that_did_not_converge_are_told(page):
     assert text_of(page).count("still improving at the last step") == 3
 
 
-def fake(y, std, n=400):
-    return Predictive(np.zeros(n), np.zeros(n), np.full(n, std**2))
-
-
-@pytest.mark.parametrize(
-    ("std", "kind", "words"),
-    [(1.0, "good", "as they should"), (0.5, "bad", "too narrow"), (2.0, "bad", "wider")],
-)
-def test_verdict_on_intervals(std, kind, words):
-    y = stats.norm.ppf((np.arange(400) + 0.5) / 400)  # a perfect sample
-    found = _verdict.of_intervals(fake(y, std), y, 0.9)
-    assert found.kind == kind
-    assert words in found.headline
-
-
-def test_verdict_allows_for_chance_as_the_binomial_does():
-    n, nominal = 150, 0.9
-    low, high = stats.binom.ppf([0.025, 0.975], n, nominal)
-    half = stats.norm.ppf(0.95)
-    for inside in range(n + 1):
-        y = np.where(np.arange(n) < inside, 0.0, 2 * half)
-        kind = _verdict.of_intervals(fake(y, 1.0, n), y, nominal).kind
-        assert (kind == "good") == (low <= inside <= high)
-
-
-def test_verdict_names_the_level_to_ask_for():
-    y = stats.norm.ppf((np.arange(400) + 0.5) / 400)
-    said = _verdict.of_intervals(fake(y, 0.8), y, 0.9).advice.replace("\N{NO-BREAK SPACE}", " ")
-    asked = int(re.search(r"On these rows (\d+) % intervals cover 90 %", said).group(1)) / 100
-    assert metrics.coverage(fake(y, 0.8), y, asked) >= 0.9
-    assert metrics.coverage(fake(y, 0.8), y, asked - 0.01) < 0.9
-
-
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_very_few_rows_are_called_too_few(regressor, classifier, held_out, n):
     X, _ = held_out
@@ -279,6 +236,73 @@ def test_a_constant_target_can_be_reported():
     Reader(anchored.report(model, X, np.ones(40)))
 
 
+def test_the_tile_and_the_figures_of_calibration_show_one_distribution(held_out, monkeypatch):
+    """The curve counts intervals, the tile and the histogram use the PIT of the same rows."""
+    from anchored.reporting import figures
+
+    drawn = {}
+    for name in ("calibration", "pit_histogram"):
+        draw = getattr(figures, name)
+        monkeypatch.setattr(
+            figures, name, lambda *a, name=name, draw=draw: drawn.update({name: a}) or draw(*a)
+        )
+    model = quick(AnchoredRegressor, *hostile_table(120))
+    assert model.model_.regression.noise[0].conformal is not None
+    X, y = held_out
+    text = text_of(anchored.report(model, X, y))
+    levels, shares, _, nominal, covered = drawn["calibration"]
+    (pit,) = drawn["pit_histogram"]
+    inside = [np.mean(np.abs(2 * pit - 1) <= level + 1e-12) for level in levels]
+    np.testing.assert_allclose(shares, inside, rtol=0, atol=1e-12)
+    assert covered == np.mean(np.abs(2 * pit - 1) <= nominal)
+    below = [np.mean(pit <= level) for level in levels]
+    assert f"calibration error{number(np.mean(np.abs(below - levels)), 2)}" in text
+
+
+def test_a_known_predictive_is_not_computed_again(regressor, classifier, held_out, monkeypatch):
+    X, y = held_out
+    for model, target in ((regressor, y), (classifier, as_labels(y))):
+        dist, asked = model.predict_dist(X), []
+        page, first = anchored.report(model, X, target), headline(model, X, target)
+
+        def counted(rows, model=model, asked=asked):
+            asked.append(rows is X)
+            return type(model).predict_dist(model, rows)
+
+        monkeypatch.setattr(model, "predict_dist", counted)
+        assert anchored.report(model, X, target, dist=dist) == page
+        assert headline(model, X, target, dist=dist) == first
+        assert first in page
+        assert len(asked) == 6 * 5  # columns, shuffles
+        assert not any(asked)
+        asked.clear()
+        anchored.report(model, X, target)
+        assert sum(asked) == 1
+
+
+def test_columns_of_frames_are_shuffled_as_they_came(tmp_path):
+    """Text and missing cells: three kinds of frames give one page, on which columns are whole."""
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue"], 160)
+    size = np.where(rng.random(160) < 0.1, np.nan, rng.normal(size=160))
+    X = pd.DataFrame({"colour": colour, "size": size})
+    y = 3.0 * (colour == "red") + np.nan_to_num(size) + 0.1 * rng.normal(size=160)
+    model = quick(AnchoredRegressor, X[:100], y[:100], noise_var=0.01, epochs=200)
+    test = X[100:].reset_index(drop=True)
+    page = anchored.report(model, test, y[100:])
+    assert "“colour” matters most" in text_of(page)
+    labels = re.findall(r'text-anchor="end">(colour|size|[^<]*=[^<]*)</text>', page)
+    assert sorted(labels) == ["colour", "colour", "size", "size"]
+    worst = page.split("Worst rows</h2>")[1]
+    assert "<td>red</td>" in worst
+    for other in (pl.from_pandas(test), pa.Table.from_pandas(test)):
+        assert anchored.report(model, other, y[100:]) == page
+    model.save(tmp_path / "model", held_out=(test, y[100:]))
+    again = anchored.load(tmp_path / "model")
+    kept = text_of(anchored.report(again, *again.held_out_))  # rows that are encoded already
+    assert "“colour” matters most" in kept
+
+
 # Classes
 
 
@@ -305,171 +329,6 @@ def test_many_classes_list_the_commonest_mistakes():
     page = anchored.report(quick(AnchoredClassifier, X, y), X, y)
     Reader(page)
     assert "commonest mistakes among 15 classes" in text_of(page)
-
-
-def test_band_of_right_answers_against_simulation(rng):
-    confidence = rng.uniform(0.6, 1, 80)
-    low, high = _verdict.right_band(confidence)
-    right = (rng.random((40_000, 80)) < confidence).sum(axis=1)
-    # Beyond either end there is at most 2.5 %, and with the end itself more; four standard
-    # errors of a share of 40,000 are 0.3 %.
-    assert np.mean(right < low) <= 0.025 + 0.003
-    assert np.mean(right <= low) >= 0.025 - 0.003
-    assert np.mean(right > high) <= 0.025 + 0.003
-    assert np.mean(right >= high) >= 0.025 - 0.003
-
-
-def test_band_of_right_answers_is_the_binomial_of_equal_confidence():
-    low, high = _verdict.right_band(np.full(200, 0.9))
-    wrong = stats.binom.ppf([0.025, 0.975], 200, 0.1)
-    assert (200 - high, 200 - low) == tuple(wrong)
-
-
-@pytest.mark.parametrize(
-    ("confidence", "n_right", "kind", "words"),
-    [(0.8, 80, "good", "as it should"), (0.95, 80, "bad", "over-confident"),
-     (0.6, 80, "bad", "under-confident")],
-)  # fmt: skip
-def test_verdict_on_confidence(confidence, n_right, kind, words):
-    p = np.tile([confidence, 1 - confidence], (100, 1))
-    found = _verdict.of_confidence(p, (np.arange(100) >= n_right).astype(int))
-    assert found.kind == kind
-    assert words in found.headline
-
-
-# Importance
-
-
-def test_importance_finds_the_columns_that_matter(rng):
-    """A linear model: shuffling a column with slope s raises the squared error by 2 s^2."""
-    x = rng.normal(size=(250, 4))
-    slopes = np.array([0.0, 1.0, 3.0, 0.0])
-    y = x @ slopes + rng.normal(size=250)
-
-    def predict(x):
-        mean = x @ slopes
-        return Predictive(mean, np.exp(x[:, 3]), np.ones_like(mean))
-
-    def error(dist, rows):
-        return float(np.mean((dist.mean - y[rows]) ** 2))
-
-    def epistemic(dist):
-        return dist.epistemic_var
-
-    columns = Columns.single(["nothing", "some", "much", "spread"])
-    found = _importance.importance(predict, x, columns, error, epistemic)
-    rise = found.score.mean(axis=1)
-    assert rise[0] == rise[3] == 0
-    # The rise is the mean of 250 rows of about 2 s^2 z^2, with z^2 of deviation sqrt 2.
-    for i in (1, 2):
-        two = 2 * slopes[i] ** 2
-        assert abs(rise[i] - two) < 4 * two * np.sqrt(2 / 250)
-    assert np.all(found.epistemic[:3] == 0)
-    assert np.all(found.epistemic[3] > 0.5)
-    again = _importance.importance(predict, x, columns, error, epistemic)
-    np.testing.assert_array_equal(found.score, again.score)
-
-
-def test_features_of_one_column_are_shuffled_together(rng):
-    x = rng.normal(size=(100, 1)) * np.ones((1, 2))  # two copies, of which one would suffice
-    y = x[:, 0]
-
-    def predict(x):
-        return Predictive(np.minimum(x[:, 0], x[:, 1]), np.ones(len(x)), np.ones(len(x)))
-
-    def error(dist, rows):
-        return float(np.mean((dist.mean - y[rows]) ** 2))
-
-    def rise(columns):
-        return _importance.importance(predict, x, columns, error, lambda d: d.mean).score.mean()
-
-    together = Columns.owning(["c", "c"])
-    assert together == Columns(("c",), ((0, 1),))
-    assert rise(together) > 1.5 * rise(Columns.single(["a", "b"]))
-
-
-def test_columns_of_an_encoder_are_used(held_out, regressor):
-    X, y = held_out
-    owners = ["colour", "colour", "colour", "size", "date", "date"]
-    encoder = types.SimpleNamespace(feature_columns=tuple(owners))
-    try:
-        regressor.encoder_ = encoder
-        page = anchored.report(regressor, X, y)
-    finally:
-        del regressor.encoder_
-    labels = re.findall(
-        r'<text[^>]*text-anchor="end">(colour|size|date|[^<]*alert[^<]*)</text>', page
-    )
-    assert sorted(labels) == ["colour", "colour", "date", "date", "size", "size"]
-
-
-# Pictures and words
-
-
-def test_ticks_are_round_and_inside(rng):
-    for _ in range(300):
-        low, span = rng.normal() * 10.0 ** rng.uniform(-8, 8), 10.0 ** rng.uniform(-8, 8)
-        scale = _svg.linear([low, low + span])
-        places = np.array([place for place, _ in scale.ticks])
-        assert 2 <= len(places) <= 8
-        assert scale.low <= places.min() + 1e-9 * span
-        assert places.max() <= scale.high + 1e-9 * span
-        labels = [label for _, label in scale.ticks]
-        assert len(set(labels)) == len(labels)
-        shown = [float(s.replace("\N{MINUS SIGN}", "-").replace(",", "")) for s in labels]
-        np.testing.assert_allclose(shown, places, atol=0.01 * span, rtol=1e-12)
-
-
-@pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [np.nan, 1.0], [], [1e300, -1e300]])
-def test_scales_of_odd_values_are_finite(values):
-    scale = _svg.linear(values)
-    assert np.isfinite([scale.low, scale.high]).all()
-    assert scale.low < scale.high
-
-
-def test_marks_are_placed_in_data_units():
-    frame = _svg.Frame(_svg.shares(), _svg.shares(), "x", "y")
-    wide, high = frame._inner
-    (x, y), *_ = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', frame.dots([0.25], [0.75], "one"))
-    assert (float(x), float(y)) == pytest.approx((0.25 * wide, 0.25 * high), abs=0.051)
-    bar = frame.bars([0.0], [0.5], [0.2], [0.6], "one")
-    width, height = re.search(r'width="([\d.]+)" height="([\d.]+)"', bar).groups()
-    assert (float(width), float(height)) == pytest.approx((0.5 * wide, 0.4 * high), abs=0.051)
-    gap = frame.line([0.0, 0.1, np.nan, 0.3, 0.4], [0.1] * 5, "one")
-    assert gap.count("M") == 2
-
-
-def test_numbers_read_well():
-    shown = [number(v) for v in (0, 1236, 0.0123, -5.678e9, np.nan)]
-    assert shown == ["0", "1,240", "0.0123", "\N{MINUS SIGN}5.68e9", "none"]
-    spaced = [
-        percent(v).replace("\N{NO-BREAK SPACE}", " ") for v in (0, 0.907, 0.996, 1, 2.5, 1e-5)
-    ]
-    assert spaced == ["0 %", "91 %", "99.6 %", "100 %", "250 %", "under 0.1 %"]
-    assert level(0.975).replace("\N{NO-BREAK SPACE}", " ") == "97.5 %"
-    assert column([1.0, 20.0, 300.0]) == ["1", "20", "300"]
-    assert column([-0.00001, 12.346]) == ["0.00", "12.35"]
-
-
-def test_colours_can_be_read_and_are_told_apart():
-    """Contrast by the web's guidelines: 4.5 for text, 3 for marks."""
-    css = files("anchored.reporting").joinpath("style.css").read_text("utf-8")
-    for block in re.findall(r":root \{([^}]*)\}", css):
-        colours = dict(re.findall(r"--(\w+): (#\w{6})", block))
-        for ground in ("paper", "panel"):
-            for text in ("ink", "soft", "one", "two"):
-                assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
-        assert contrast(colours["muted"], colours["paper"]) >= 2.9
-
-
-def contrast(a, b):
-    def light(colour):
-        parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-        return linear @ [0.2126, 0.7152, 0.0722]
-
-    high, low = sorted([light(a), light(b)], reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 # The whole

@@ -1,44 +1,24 @@
 """One HTML file that says how far a fitted model can be trusted.
 
-`_case` holds what a report is about; `_regression`, `_classes` and `_making` write its sections
-in words and numbers; `_figures` draws on `_svg`; `_page` lays everything out.
+`regression`, `classes` and `making` find out what the page says, `verdicts` puts it in words and
+`figures` draws it; the templates say the rest. `page` fills them in, `inputs` knows rows and
+columns of whatever table came.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from anchored import __version__
 from anchored._files import write_whole
 from anchored.errors import bad_value
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.metrics import GPComparison
-from anchored.prediction.predictive import checked_coverage
-from anchored.reporting import _classes, _making, _page, _regression
-from anchored.reporting._case import Case, Chapter, names_of_rows, table_columns
-from anchored.reporting._headline import headline as headline
-from anchored.reporting._importance import Columns
-from anchored.reporting._making import GP_TRAINING_ROWS as GP_TRAINING_ROWS
-from anchored.reporting._markup import plain, tag
-from anchored.reporting._page import Section
-from anchored.reporting._words import counted, level
-
-_GLOSSARY = {
-    "held-out rows": "rows that the model was not trained on. If it was, nothing here holds.",
-    "coverage": "the share of targets inside their intervals.",
-    "epistemic": "uncertainty from having seen too few rows like this one; more data remove it.",
-    "aleatoric": "uncertainty from noise in the target or overlap of classes; more data do not.",
-    "RMSE": "root mean square error of the mean, in the target's units.",
-    "CRPS": "error and honesty in one number, in the target's units; for a sure prediction it is "
-    "the absolute error.",
-    "NLL, log loss": "how surprising the targets were, in nats.",
-    "interval score": "mean width of intervals plus a fine for each target outside.",
-    "PIT": "the probability that was given to targets below the observed one.",
-    "calibration error": "mean gap between promised and observed shares.",
-    "Brier score": "squared distance of the probabilities from what happened.",
-}
+from anchored.prediction.predictive import Predictive, checked_coverage
+from anchored.reporting import classes, making, regression, verdicts
+from anchored.reporting.inputs import Inputs, names_of_rows
+from anchored.reporting.making import GP_TRAINING_ROWS as GP_TRAINING_ROWS
+from anchored.reporting.page import rendered
+from anchored.reporting.words import plain
 
 
 def report(
@@ -54,6 +34,7 @@ def report(
     notes: Sequence[str] = (),
     gp: GPComparison | None = None,
     row_names: Sequence[str] | None = None,
+    dist: Predictive | None = None,
 ) -> str:
     """A self-contained HTML page on how far a fitted estimator can be trusted.
 
@@ -69,6 +50,7 @@ def report(
     notes : remarks to show, such as warnings of the fit.
     gp : comparison with the infinite-width GP; made here if that is quick.
     row_names : what to call the rows; else a frame's index, or numbers from 0.
+    dist : what ``estimator.predict_dist(X)`` gave, if that is known; else it is called here.
     """
     if not isinstance(estimator, (AnchoredRegressor, AnchoredClassifier)):
         raise TypeError(
@@ -76,97 +58,46 @@ def report(
             f"{type(estimator).__name__}. Of a pipeline, give the last step and X as it sees it."
         )
     coverage = checked_coverage(coverage)
-    dist = estimator.predict_dist(X)
+    dist = estimator.predict_dist(X) if dist is None else dist
     n_rows = len(dist.mean)
-    rows = names_of_rows(X, n_rows) if row_names is None else [str(name) for name in row_names]
+    rows = names_of_rows(X, n_rows) if row_names is None else [plain(n, 60) for n in row_names]
     if len(rows) != n_rows:
         raise bad_value("row_names", f"{len(rows)} of them", f"{n_rows} names, one for each row")
-    chapters = _chapters(estimator, dist, X, y, coverage, feature_names, rows)
-    heading = title if title is not None else f"How far to trust {_target(y)}"
-    subtitle = f"{type(estimator).__name__} on {counted(n_rows, 'held-out row')}"
-    top = [part for chapter in chapters for part in chapter.top]
-    sections = [
-        _making.fitted(estimator, about or {}),
-        *(section for chapter in chapters for section in chapter.sections),
-        _making.comparison(estimator, X, gp),
-        _making.members(estimator),
-    ]
-    if notes:
-        sections.insert(0, Section("Notes", "", (_page.notes(notes),)))
-    shown = [section for section in sections if section is not None]
-    page = _page.document(heading, subtitle, top, shown, _foot(coverage))
+    asked = (estimator, dist, Inputs.of(estimator, X, feature_names), y, rows, coverage)
+    if isinstance(estimator, AnchoredClassifier):
+        chapters = [classes.chapter(*asked)]
+    else:
+        chapters = regression.chapters(*asked)
+    page = rendered(
+        "page.html",
+        title=f"How far to trust {_target(y)}" if title is None else title,
+        estimator=type(estimator).__name__,
+        n_rows=n_rows,
+        coverage=coverage,
+        chapters=chapters,
+        notes=notes,
+        facts=making.facts(estimator, about or {}),
+        gp=making.comparison(estimator, X, n_rows) if gp is None else gp,
+        members=making.members(estimator),
+        version=__version__,
+    )
     if path is not None:
         write_whole(Path(path), page.encode())
-    return page
+    return str(page)
 
 
-def _chapters(
-    estimator, dist, X, y, coverage: float, feature_names, rows: list[str]
-) -> list[Chapter]:
-    """One chapter, or one for each output."""
-    x, columns = _table(estimator, X, feature_names)
-    if isinstance(estimator, AnchoredClassifier):
-        numbers, labels = _class_numbers(estimator.classes_, y, len(rows))
-        case = Case(dist, numbers, x, columns, estimator.predict_dist, rows, float(coverage))
-        return [_classes.chapter(case, labels)]
-    target = dist.observed(y)
-    bad = np.flatnonzero(~np.isfinite(target.reshape(len(target), -1)).all(axis=1))
-    if len(bad):
-        raise ValueError(f"`y` must be finite; row {bad[0]} is not. Leave such rows out.")
-    if dist.mean.ndim == 1:
-        case = Case(dist, target, x, columns, estimator.predict_dist, rows, float(coverage))
-        return [_regression.chapter(case)]
-    names = [str(name) for name in getattr(y, "columns", range(target.shape[1]))]
-    chapters = []
-    for i, name in enumerate(names):
+def headline(estimator, X, y, coverage: float = 0.9, *, dist: Predictive | None = None) -> str:
+    """The first sentence of a report: whether error bars (or probabilities) hold on these rows.
 
-        def predict(array, i=i):
-            return estimator.predict_dist(array).output(i)
-
-        case = Case(dist.output(i), target[:, i], x, columns, predict, rows, float(coverage))
-        chapter = _regression.chapter(case, f"Output {plain(name, 40)}: ")
-        heading = tag("h3", f"Output {plain(name, 60)}")
-        chapters.append(dataclasses.replace(chapter, top=(heading, *chapter.top)))
-    return chapters
-
-
-def _table(estimator, X, feature_names) -> tuple[np.ndarray | None, Columns]:
-    """Inputs as a table of numbers; None for images and words."""
-    x = np.asarray(X)
-    if x.ndim != 2 or getattr(estimator.network, "takes_tokens", False):
-        return None, Columns.single(())
-    x = x.astype(np.float64) if x.dtype.kind not in "f" else x
-    return x, table_columns(estimator, X, x.shape[1], feature_names)
-
-
-def _class_numbers(classes: np.ndarray, y, n_rows: int) -> tuple[np.ndarray, list[str]]:
-    """Labels as numbers of the estimator's classes, and what these are called."""
-    y = np.asarray(y)
-    if y.shape != (n_rows,):
-        raise ValueError(f"`y` must have {n_rows} labels, one for each row; got shape {y.shape}.")
-    known = np.isin(y, classes)
-    if not known.all():
-        strange = y[~known].tolist()[0]
-        raise ValueError(
-            f"`y` has labels that the classifier was not trained on, such as {strange!r}; leave "
-            "these rows out or train with rows of that class."
-        )
-    return np.searchsorted(classes, y), [plain(label) for label in classes]
+    ``dist`` is what ``estimator.predict_dist(X)`` gave, if that is known.
+    """
+    dist = estimator.predict_dist(X) if dist is None else dist
+    if not isinstance(estimator, AnchoredClassifier):
+        return verdicts.of_intervals(dist, dist.observed(y), coverage).headline
+    labels = classes.numbers(estimator.classes_, y, len(dist.mean))
+    return verdicts.of_confidence(dist.probabilities, labels).headline
 
 
 def _target(y) -> str:
     name = getattr(y, "name", None)
     return f"predictions of {plain(name, 60)}" if name is not None else "these predictions"
-
-
-def _foot(coverage: float) -> list:
-    words = [tag("li", tag("b", name), ": ", meaning) for name, meaning in _GLOSSARY.items()]
-    return [
-        _page.folded("What the words mean", tag("ul", *words)),
-        tag(
-            "p",
-            f"Written by anchored {__version__}. Everything is measured on the held-out rows; "
-            f"intervals are central {level(coverage)} intervals. Bands and ranges of chance take "
-            "rows to be independent.",
-        ),
-    ]

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
+from markupsafe import Markup
 from scipy import stats
 
-from anchored.reporting import _svg
-from anchored.reporting._markup import Markup, plain
-from anchored.reporting._svg import Frame
-from anchored.reporting._words import counted, level, number, percent
+from anchored.reporting import svg
+from anchored.reporting.svg import Frame
+from anchored.reporting.words import counted, level, number, percent, plain
 
 MOST_DOTS = 400
 MOST_BARS = 15
@@ -28,7 +28,7 @@ def predicted_against_observed(y, mean, lower, upper, rows: Sequence[str]) -> Ma
     y, mean, lower, upper = (np.asarray(a)[kept] for a in (y, mean, lower, upper))
     inside = (lower <= y) & (y <= upper)
     ends = np.percentile(lower, 2), np.percentile(upper, 98)  # a few very long ones are cut
-    frame = Frame(_svg.linear(y), _svg.linear(y, mean, ends), "observed", "predicted", height=300)
+    frame = Frame(svg.linear(y), svg.linear(y, mean, ends), "observed", "predicted", height=300)
     titles = [
         f"row {rows[i]}: observed {number(y[k], 4)}, predicted {number(mean[k], 4)}, "
         f"interval {number(lower[k], 4)} to {number(upper[k], 4)}"
@@ -38,7 +38,7 @@ def predicted_against_observed(y, mean, lower, upper, rows: Sequence[str]) -> Ma
     marks = [frame.line([low, high], [low, high], "ideal")]
     for mask, kind in ((inside, "one"), (~inside, "two")):
         chosen = np.flatnonzero(mask)
-        marks.append(frame.whiskers(y[mask], lower[mask], upper[mask], f"{kind} thin"))
+        marks.append(frame.strokes(y[mask], lower[mask], y[mask], upper[mask], f"{kind} thin"))
         shape = f"{kind} ring" if kind == "two" else kind
         marks.append(frame.dots(y[mask], mean[mask], shape, [titles[k] for k in chosen]))
     about = f"Predicted against observed; {inside.sum()} of {len(y)} drawn rows in their interval"
@@ -47,9 +47,7 @@ def predicted_against_observed(y, mean, lower, upper, rows: Sequence[str]) -> Ma
 
 def calibration(levels, shares, band, nominal: float, covered: float) -> Markup:
     """Share of targets inside intervals of every level, the diagonal and its band."""
-    frame = Frame(
-        _svg.shares(), _svg.shares(), "level of the interval", "targets inside", height=300
-    )
+    frame = Frame(svg.shares(), svg.shares(), "level of the interval", "targets inside", height=300)
     x, low, high = ([0.0, *values, 1.0] for values in (levels, *band))
     return frame.picture(
         frame.band(x, low, high, "muted"),
@@ -65,7 +63,7 @@ def pit_histogram(values: np.ndarray) -> Markup:
     n_bins = int(np.clip(len(values) // 10, 4, 10))
     count, edges = np.histogram(values, n_bins, (0.0, 1.0))
     low, high = stats.binom.ppf(_TAILS, len(values), 1 / n_bins)
-    frame = Frame(_svg.shares(), _svg.counts(count, high), "probability of a target below", "rows")
+    frame = Frame(svg.shares(), svg.counts(count, high), "probability of a target below", "rows")
     expected = len(values) / n_bins
     return frame.picture(
         frame.band([0, 1], [low, low], [high, high], "muted"),
@@ -80,9 +78,9 @@ def pit_histogram(values: np.ndarray) -> Markup:
 def sharpness(width: np.ndarray, reference: float | None) -> Markup:
     """How wide intervals are, beside one that needs no columns."""
     top = [] if reference is None else [reference]
-    x = _svg.linear(width, top, zero=True)
+    x = svg.linear(width, top, zero=True)
     count, edges = np.histogram(width, _bins(len(width)), (float(width.min()), x.high))
-    frame = Frame(x, _svg.counts(count), "width of the interval", "rows")
+    frame = Frame(x, svg.counts(count), "width of the interval", "rows")
     marks = [_histogram(frame, edges, count, "one")]
     if reference is not None:
         marks.append(frame.line([reference] * 2, [0, frame.y.high], "ideal"))
@@ -99,15 +97,15 @@ def error_against_deviation(std: np.ndarray, error: np.ndarray) -> Markup:
     spread = np.array([2 * s.std(ddof=1) / np.sqrt(len(s)) if len(s) > 1 else 0 for s in square])
     low, high = np.sqrt(np.maximum(mean - spread, 0)), np.sqrt(mean + spread)
     frame = Frame(
-        _svg.linear(x, room=0.1),
-        _svg.linear(low, high, x, zero=True),
+        svg.linear(x, room=0.1),
+        svg.linear(low, high, x, zero=True),
         "predicted deviation",
         "error (root mean square)",
     )
     ends = [frame.x.low, frame.x.high]
     return frame.picture(
         frame.line(ends, ends, "ideal"),
-        frame.whiskers(x, low, high, "one"),
+        frame.strokes(x, low, x, high, "one"),
         frame.dots(x, np.sqrt(mean), "one", size=3.5),
         about=f"Error against predicted deviation in {len(groups)} groups of rows",
     )
@@ -122,8 +120,8 @@ def variance_shares(total: np.ndarray, epistemic: np.ndarray, x_title: str) -> M
     share = np.clip(share, 0, 1)
     place = np.arange(len(groups), dtype=float)
     ends = ((0.0, "most certain"), (len(groups) - 1.0, "least")) if len(groups) > 2 else ()
-    x = _svg.Scale(-0.6, len(groups) - 0.4, ends, grid=False)
-    frame = Frame(x, _svg.shares(), x_title, "share")
+    x = svg.Scale(-0.6, len(groups) - 0.4, ends, grid=False)
+    frame = Frame(x, svg.shares(), x_title, "share")
     left, right = place - 0.4, place + 0.4
     return frame.picture(
         frame.bars(left, right, 0 * share, share, "two"),
@@ -133,22 +131,23 @@ def variance_shares(total: np.ndarray, epistemic: np.ndarray, x_title: str) -> M
     )
 
 
-def importances(names: Sequence[str], values: np.ndarray, x_title: str, shares: bool) -> Markup:
+def importances(
+    names: Sequence[str], values: np.ndarray, x_title: str, shares: bool = False
+) -> Markup:
     """A bar for each of the columns that matter most; whiskers are the spread of shuffles."""
     mean, spread = values.mean(axis=1), values.std(axis=1)
     order = np.argsort(-mean, kind="stable")[:MOST_BARS]
     mean, spread = mean[order], spread[order]
-    ends = (mean - spread, mean + spread)
-    x = _svg.linear(*ends, zero=True)
+    x = svg.linear(mean - spread, mean + spread, zero=True)
     if shares:
-        x = _svg.shares(0.0, max(x.high, 0.01))
+        x = svg.shares(0.0, max(x.high, 0.01))
     place = np.arange(len(order), dtype=float)
     frame = Frame(
-        x, _svg.names([plain(names[i]) for i in order]), x_title, height=60 + 22.0 * len(order)
+        x, svg.names([plain(names[i]) for i in order]), x_title, height=60 + 22.0 * len(order)
     )
     return frame.picture(
         frame.bars(np.zeros_like(mean), mean, place - 0.34, place + 0.34, "one"),
-        frame.side_whiskers(*ends, place, "ink"),
+        frame.strokes(mean - spread, place, mean + spread, place, "ink"),
         about=f"{x_title}: " + ", ".join(f"{plain(names[i], 40)}" for i in order),
     )
 
@@ -157,8 +156,8 @@ def loss_curves(steps: np.ndarray, objective: np.ndarray, kept: Sequence[int]) -
     """The objective of each member [check, member] as it trained, without its steep start."""
     later = objective[len(objective) // 10 + 1 :]
     frame = Frame(
-        _svg.linear(steps, zero=True),
-        _svg.linear(later if len(later) else objective),
+        svg.linear(steps, zero=True),
+        svg.linear(later if len(later) else objective),
         "steps",
         "objective (nats a row)",
     )
@@ -176,8 +175,8 @@ def loss_curves(steps: np.ndarray, objective: np.ndarray, kept: Sequence[int]) -
 def reliability(confidence, right, count, n_classes: int) -> Markup:
     """How often each confidence is right; bars are what chance gives that many rows."""
     low, high = stats.binom.ppf([[_TAILS[0]], [_TAILS[1]]], count, np.minimum(confidence, 1.0))
-    x = _svg.shares(_least_confidence(n_classes), 1.0)
-    frame = Frame(x, _svg.shares(), "confidence", "right", height=300)
+    x = svg.shares(_least_confidence(n_classes), 1.0)
+    frame = Frame(x, svg.shares(), "confidence", "right", height=300)
     size = 2.5 + 4.0 * np.sqrt(count / count.max())
     said = [
         f"{percent(c)} sure, {percent(r)} right" for c, r in zip(confidence, right, strict=True)
@@ -188,7 +187,7 @@ def reliability(confidence, right, count, n_classes: int) -> Markup:
     ]
     return frame.picture(
         frame.line([x.low, 1], [x.low, 1], "ideal"),
-        frame.whiskers(confidence, low / count, high / count, "muted wide"),
+        frame.strokes(confidence, low / count, confidence, high / count, "muted wide"),
         frame.line(confidence, right, "one thin"),
         *dots,
         about="Reliability: " + "; ".join(said),
@@ -201,7 +200,7 @@ def confidences(confidence: np.ndarray, right: np.ndarray, n_classes: int) -> Ma
     edges = np.linspace(low, 1.0, round((1 - low) * 20) + 1)
     whole, _ = np.histogram(confidence, edges)
     wrong, _ = np.histogram(confidence[~right], edges)
-    frame = Frame(_svg.shares(low, 1.0), _svg.counts(whole), "confidence", "rows")
+    frame = Frame(svg.shares(low, 1.0), svg.counts(whole), "confidence", "rows")
     return frame.picture(
         _histogram(frame, edges, whole, "one"),
         _histogram(frame, edges, wrong, "two"),
@@ -221,8 +220,8 @@ def accuracy_above(confidence: np.ndarray, right: np.ndarray) -> Markup:
     most = np.nan_to_num(stats.beta.ppf(_TAILS[1], n_right + 1, kept - n_right), nan=1.0)
     low = float(np.floor(min(accuracy.min(), 0.9) * 10) / 10)
     frame = Frame(
-        _svg.shares(float(np.floor(at.min() * 10) / 10), 1.0),
-        _svg.shares(low, 1.0),
+        svg.shares(float(np.floor(at.min() * 10) / 10), 1.0),
+        svg.shares(low, 1.0),
         "at least this sure",
         "right among them",
     )
@@ -237,8 +236,8 @@ def accuracy_above(confidence: np.ndarray, right: np.ndarray) -> Markup:
 def risk_coverage(coverage: np.ndarray, risk: np.ndarray) -> Markup:
     """Errors among the surest rows, as more and more of them are answered."""
     frame = Frame(
-        _svg.shares(),
-        _svg.shares(0.0, max(float(risk.max()) * 1.1, 0.02)),
+        svg.shares(),
+        svg.shares(0.0, max(float(risk.max()) * 1.1, 0.02)),
         "rows answered, surest first",
         "wrong among them",
     )

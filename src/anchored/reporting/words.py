@@ -1,12 +1,29 @@
-"""Numbers as people read them."""
+"""Numbers and names as people read them."""
 
 import math
+import re
 from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 _SPACE = "\N{NO-BREAK SPACE}"
+# Control characters, marks that turn the direction of writing, and halves of surrogate pairs,
+# which no file can hold. Columns and labels may have any of them in their names.
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def cleaned(text: str) -> str:
+    """Text without characters that a page cannot show."""
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def plain(value: object, most: int = 200) -> str:
+    """One line of readable text of any value, cut to ``most`` characters."""
+    words = " ".join(cleaned(str(value)).split())
+    return words if len(words) <= most else words[: most - 1].rstrip() + "…"
 
 
 def number(size: SupportsFloat, digits: int = 3) -> str:

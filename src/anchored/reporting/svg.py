@@ -6,17 +6,24 @@ Colours are classes, which the page's style sheet fills in for light, dark and p
 import dataclasses
 import math
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from markupsafe import Markup
 
-from anchored.reporting._markup import Markup, joined, plain, tag
-from anchored.reporting._words import percent
+from anchored.reporting.page import px, rendered
+from anchored.reporting.words import percent, plain
 
 _TICK_SIZE = 6.6  # width of a character of a tick's label
 _MOST_LABEL = 22  # characters of a tick's label
 _FAR = 1e4  # pixels; nothing is drawn further out
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+_TOP = 8.0  # pixels above the part that holds marks
+_PATH = Markup('<path class="{} {}" d="{}"/>')
+_DOT = Markup('<circle cx="{}" cy="{}" r="{}"/>')
+_TITLED_DOT = Markup('<circle cx="{}" cy="{}" r="{}"><title>{}</title></circle>')
+_BAR = Markup('<rect x="{}" y="{}" width="{}" height="{}"/>')
+_GROUP = Markup('<g class="{} {}">{}</g>')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +38,11 @@ class Scale:
     def __call__(self, values) -> np.ndarray:
         """How far along the axis values lie; 0 and 1 are its ends."""
         return (np.asarray(values, np.float64) - self.low) / (self.high - self.low)
+
+    @property
+    def shares(self) -> list[float]:
+        """How far along the axis its ticks are."""
+        return [float(self(place)) for place, _ in self.ticks]
 
 
 def linear(*values, zero: bool = False, room: float = 0.04) -> Scale:
@@ -86,150 +98,105 @@ class Frame:
     height: float = 270.0
 
     @property
-    def _left(self) -> float:
+    def left(self) -> float:
+        """Pixels beside the part that holds marks."""
         widest = max((_text_width(label) for _, label in self.y.ticks), default=0.0)
         return 12.0 + widest + (16.0 if self.y_title else 0.0)
 
     @property
-    def _inner(self) -> tuple[float, float]:
+    def inner(self) -> tuple[float, float]:
         """Width and height of the part that holds marks."""
-        return self.width - self._left - 16.0, self.height - 8.0 - 42.0
+        return self.width - self.left - 16.0, self.height - _TOP - 42.0
 
     def _at(self, x, y) -> np.ndarray:
         """Pixels [point, 2] of data; points that are not finite are nan."""
-        wide, high = self._inner
+        wide, high = self.inner
         across = np.broadcast_arrays(self.x(x) * wide, (1 - self.y(y)) * high)
         return np.clip(np.stack([np.ravel(part) for part in across], axis=-1), -_FAR, _FAR)
 
     def line(self, x, y, kind: str) -> Markup:
         """Straight pieces from point to point, with gaps where points are not finite."""
         path, pen = [], "M"
-        for px, py in self._at(x, y):
-            if not (math.isfinite(px) and math.isfinite(py)):
-                pen = "M"
-                continue
-            path.append(f"{pen}{_px(px)} {_px(py)}")
-            pen = "L"
-        return tag("path", class_=f"line {kind}", d="".join(path)) if path else Markup()
+        for point in self._at(x, y):
+            finite = np.isfinite(point).all()
+            path += [pen + _pair(point)] if finite else []
+            pen = "L" if finite else "M"
+        return _path("line", kind, path)
 
     def band(self, x, low, high, kind: str) -> Markup:
         """The area between two lines."""
-        there, back = self._at(x, high), self._at(x, low)[::-1]
-        corners = "L".join(f"{_px(px)} {_px(py)}" for px, py in np.concatenate([there, back]))
-        return tag("path", class_=f"band {kind}", d=f"M{corners}Z")
+        corners = np.concatenate([self._at(x, high), self._at(x, low)[::-1]])
+        return _path("band", kind, ["M", "L".join(map(_pair, corners)), "Z"])
 
     def dots(self, x, y, kind: str, titles: Sequence[str] = (), size: float = 2.7) -> Markup:
         """A circle for each point; ``titles`` are shown when a pointer rests on them."""
-        found = []
-        for i, (px, py) in enumerate(self._at(x, y)):
-            if math.isfinite(px) and math.isfinite(py):
-                title = (tag("title", titles[i]),) if len(titles) else ()
-                found.append(_circle(px, py, size, title))
-        return tag("g", *found, class_=f"dots {kind}")
+        made = []
+        for i, point in enumerate(self._at(x, y)):
+            if np.isfinite(point).all():
+                place = (px(point[0]), px(point[1]), px(size))
+                made.append(
+                    _TITLED_DOT.format(*place, titles[i]) if titles else _DOT.format(*place)
+                )
+        return _GROUP.format("dots", kind, Markup().join(made))
 
-    def whiskers(self, x, low, high, kind: str) -> Markup:
-        """Upright lines from ``low`` to ``high``."""
-        return self._strokes(self._at(x, low), self._at(x, high), kind)
-
-    def side_whiskers(self, low, high, y, kind: str) -> Markup:
-        """Level lines from ``low`` to ``high``."""
-        return self._strokes(self._at(low, y), self._at(high, y), kind)
-
-    def _strokes(self, start, end, kind: str) -> Markup:
-        path = "".join(
-            f"M{_px(a)} {_px(b)}L{_px(c)} {_px(d)}"
-            for (a, b), (c, d) in zip(start, end, strict=True)
-            if math.isfinite(a + b + c + d)
-        )
-        return tag("path", class_=f"whisker {kind}", d=path) if path else Markup()
+    def strokes(self, x, y, to_x, to_y, kind: str) -> Markup:
+        """Straight lines from (x, y) to (to_x, to_y)."""
+        start, end = self._at(x, y), self._at(to_x, to_y)
+        finite = np.isfinite(start + end).all(axis=1)
+        return _path("whisker", kind, [*map(_stroke, start[finite], end[finite])])
 
     def bars(self, left, right, low, high, kind: str) -> Markup:
         """Boxes with corners (left, low) and (right, high)."""
-        found = []
-        for (a, b), (c, d) in zip(self._at(left, low), self._at(right, high), strict=True):
-            x, y, wide, tall = min(a, c), min(b, d), abs(c - a), abs(d - b)
-            if math.isfinite(wide + tall) and wide > 0 and tall > 0:
-                found.append(tag("rect", x=_px(x), y=_px(y), width=_px(wide), height=_px(tall)))
-        return tag("g", *found, class_=f"bars {kind}")
+        ends = np.stack([self._at(left, low), self._at(right, high)])
+        corner, size = ends.min(axis=0), np.abs(ends[1] - ends[0])
+        kept = np.isfinite(size).all(axis=1) & (size > 0).all(axis=1)
+        boxes = np.hstack([corner, size])[kept]
+        made = [_BAR.format(*map(px, box)) for box in boxes]
+        return _GROUP.format("bars", kind, Markup().join(made))
 
     def picture(self, *marks: Markup, about: str) -> Markup:
-        """The whole picture; ``about`` tells those who cannot see it what it shows."""
-        wide, high = self._inner
-        # A picture within the picture: what sticks far out of the frame is cut off.
-        edge, seen = 4.0, f"{_px(wide + 8)} {_px(high + 8)}"
-        inside = tag(
-            "svg",
-            *marks,
-            x=_px(self._left - edge),
-            y=_px(8 - edge),
-            width=_px(wide + 2 * edge),
-            height=_px(high + 2 * edge),
-            viewBox=f"{_px(-edge)} {_px(-edge)} {seen}",
-        )
-        return tag(
-            "svg",
-            joined(self._grid()),
-            inside,
-            joined(self._labels()),
-            viewBox=f"0 0 {_px(self.width)} {_px(self.height)}",
-            role="img",
-            aria_label=about,
-        )
+        """The whole picture; ``about`` says what it shows to those who cannot see it."""
+        return rendered("picture.svg", frame=self, marks=marks, about=about)
 
-    def _grid(self) -> Iterable[Markup]:
-        wide, high = self._inner
-        left, top = self._left, 8.0
-        if self.x.grid:
-            for share in self._tick_shares(self.x):
-                yield _stroke("grid", left + share * wide, top, left + share * wide, top + high)
-        if self.y.grid:
-            for share in self._tick_shares(self.y):
-                y = top + (1 - share) * high
-                yield _stroke("grid", left, y, left + wide, y)
-        yield _stroke("axis", left, top + high, left + wide, top + high)
-        yield _stroke("axis", left, top, left, top + high)
+    def rules(self) -> Iterator[tuple[str, str]]:
+        """Lines of the grid and the axes: their class and their path."""
+        wide, high = self.inner
+        left, low = self.left, _TOP + high
+        for share in self.x.shares if self.x.grid else ():
+            yield "grid", _stroke((left + share * wide, _TOP), (left + share * wide, low))
+        for share in self.y.shares if self.y.grid else ():
+            y = _TOP + (1 - share) * high
+            yield "grid", _stroke((left, y), (left + wide, y))
+        yield "axis", _stroke((left, low), (left + wide, low))
+        yield "axis", _stroke((left, _TOP), (left, low))
 
-    def _labels(self) -> Iterable[Markup]:
-        wide, high = self._inner
-        left, top = self._left, 8.0
-        taken = -math.inf
-        for share, (_, label) in zip(self._tick_shares(self.x), self.x.ticks, strict=True):
-            x, half = left + share * wide, _text_width(label) / 2
-            x = min(x, self.width - half - 1)  # the last one stays on the picture
-            if x - half < taken:
-                continue
-            taken = x + half + 4
-            yield _text(label, x, top + high + 15, "tick", "middle")
-        for share, (_, label) in zip(self._tick_shares(self.y), self.y.ticks, strict=True):
-            yield _text(label, left - 6, top + (1 - share) * high + 3.8, "tick", "end")
-        yield _text(self.x_title, left + wide / 2, self.height - 7, "title", "middle")
+    def labels(self) -> Iterator[tuple[str, float, float, str, str, bool]]:
+        """Words beside the axes: where they are, their class, which end, and whether turned."""
+        wide, high = self.inner
+        left, taken = self.left, -math.inf
+        for share, (_, label) in zip(self.x.shares, self.x.ticks, strict=True):
+            half = _text_width(label) / 2
+            x = min(left + share * wide, self.width - half - 1)  # the last one stays in sight
+            if x - half >= taken:
+                taken = x + half + 4
+                yield label, x, _TOP + high + 15, "tick", "middle", False
+        for share, (_, label) in zip(self.y.shares, self.y.ticks, strict=True):
+            yield label, left - 6, _TOP + (1 - share) * high + 3.8, "tick", "end", False
+        yield self.x_title, left + wide / 2, self.height - 7, "title", "middle", False
         if self.y_title:
-            turn = f"rotate(-90 12 {_px(top + high / 2)})"
-            yield _text(self.y_title, 12, top + high / 2, "title", "middle", turn)
-
-    @staticmethod
-    def _tick_shares(scale: Scale) -> list[float]:
-        return [float(scale(place)) for place, _ in scale.ticks]
+            yield self.y_title, 12, _TOP + high / 2, "title", "middle", True
 
 
-def _circle(x: float, y: float, size: float, children: tuple) -> Markup:
-    given = f'cx="{_px(x)}" cy="{_px(y)}" r="{_px(size)}"'
-    return Markup(
-        f"<circle {given}>{joined(children)}</circle>" if children else f"<circle {given}/>"
-    )
+def _pair(point) -> str:
+    return f"{px(point[0])} {px(point[1])}"
 
 
-def _stroke(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
-    return tag("path", class_=kind, d=f"M{_px(x1)} {_px(y1)}L{_px(x2)} {_px(y2)}")
+def _stroke(start, end) -> str:
+    return f"M{_pair(start)}L{_pair(end)}"
 
 
-def _text(words: str, x: float, y: float, kind: str, anchor: str, turn: str | None = None):
-    return tag("text", words, x=_px(x), y=_px(y), class_=kind, text_anchor=anchor, transform=turn)
-
-
-def _px(value: float) -> str:
-    text = f"{value:.1f}"
-    return text[:-2] if text.endswith(".0") else text
+def _path(shape: str, kind: str, pieces: Sequence[str]) -> Markup:
+    return _PATH.format(shape, kind, "".join(pieces)) if pieces else Markup()
 
 
 def _text_width(label: str) -> float:
