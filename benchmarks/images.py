@@ -38,8 +38,8 @@ import json, time
 import jax, numpy as np
 from anchored import ConvNet, Data, fit_ensemble
 from anchored.core.likelihoods import Categorical
-from anchored.paper.tables.ood import cifar
-from anchored.paper.tables.ood._table import prior_of, schedule_of
+from anchored.paper.tables import cifar
+from anchored.paper.tables.unfamiliar import prior_of, schedule_of
 s, rng = cifar.PAPER.replace(epochs={"anchored": 2}), np.random.default_rng(0)
 data = Data.make(rng.normal(size=(600, 32, 32, 3)), rng.integers(0, 8, 600))
 network, started = ConvNet.vgg13(8), time.perf_counter()

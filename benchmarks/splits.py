@@ -26,7 +26,7 @@ from anchored.core.members import best_member_map, n_cores
 from anchored.core.priors import draw_anchors
 from anchored.core.training import Batch, train
 from anchored.core.tree import Raveller, as_pytree
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 
 RECORD = Path(__file__).parent / "results" / "splits.json"
 N_SPLITS, N_MEMBERS = 20, 5

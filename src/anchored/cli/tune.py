@@ -41,7 +41,7 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print the search as JSON.")] = False,
 ) -> None:
     """Tune prior, noise and training on a validation split; write the settings to a file."""
-    from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+    from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 
     names = (*PAPER_SETTINGS, "diabetes")
     if data not in names:

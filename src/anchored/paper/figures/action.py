@@ -13,7 +13,8 @@ from anchored.core.networks import MLP
 from anchored.core.priors import Prior, draw_anchors
 from anchored.core.training import Schedule
 from anchored.datasets import random_points
-from anchored.paper.figures._toy import (
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.toy import (
     DISTANCE_HEADER,
     distance,
     distance_cells,
@@ -187,19 +188,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-action",
-    figure="figure 1",
-    title="Three networks become a predictive distribution",
-    claim=(
-        "A few networks that start apart and are trained with anchors spread about like a GP's "
-        "predictive distribution, and more of them come closer to it."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 6, "paper": 13},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(8, 5.2),
+    CATALOGUE["fig-action"], PRESETS, plan, combine, findings, tables, draw, (8, 5.2)
 )

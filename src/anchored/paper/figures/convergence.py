@@ -9,7 +9,8 @@ import numpy as np
 from anchored.baselines import EnsembleOf, InfiniteWidthGP, Problem
 from anchored.core.training import Schedule
 from anchored.datasets import six_points
-from anchored.paper.figures._toy import (
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.toy import (
     distance,
     from_panel,
     line,
@@ -172,19 +173,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-convergence",
-    figure="figure 8",
-    title="More networks, closer to the GP",
-    claim=(
-        "With more networks the predictive distribution of an anchored ensemble approaches that "
-        "of a GP; a small difference remains."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 7, "paper": 13},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(13, 2.9),
+    CATALOGUE["fig-convergence"], PRESETS, plan, combine, findings, tables, draw, (13, 2.9)
 )

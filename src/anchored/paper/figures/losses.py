@@ -15,7 +15,8 @@ from anchored.core.priors import Prior
 from anchored.core.rows import Data
 from anchored.core.training import Schedule
 from anchored.datasets import noisy_sine, two_blobs
-from anchored.paper.figures._toy import (
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.toy import (
     REGIONS,
     distance,
     from_panel,
@@ -268,20 +269,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-losses",
-    figure="figure 6",
-    title="What the loss of an ensemble does to its spread",
-    claim=(
-        "Regularising all members to one point takes their diversity; leaving them unconstrained "
-        "keeps it, but no notion of a prior is left and they overfit."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 20, "paper": 100},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(8.4, 10.4),
-    needs=("the extra `baselines`",),
+    CATALOGUE["fig-losses"], PRESETS, plan, combine, findings, tables, draw, (8.4, 10.4)
 )

@@ -19,7 +19,8 @@ from anchored.baselines import (
 )
 from anchored.core.training import Schedule
 from anchored.datasets import six_points
-from anchored.paper.figures._toy import (
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.toy import (
     DISTANCE_HEADER,
     distance,
     distance_cells,
@@ -299,20 +300,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-methods",
-    figure="figure 4",
-    title="Inference methods on six points",
-    claim=(
-        "GP and HMC are the gold standard; variational inference and MC dropout do a poor job of "
-        "capturing interpolated uncertainty."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 15, "paper": 330},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(13, 7.2),
-    needs=("the extra `baselines`",),
+    CATALOGUE["fig-methods"], PRESETS, plan, combine, findings, tables, draw, (13, 7.2)
 )
