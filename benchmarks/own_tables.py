@@ -224,7 +224,6 @@ def tables(record: runner.Record) -> list[runner.Table]:
 EXPERIMENT = runner.Experiment(
     About(
         "own-tables",
-        "benchmarks.own_tables",
         "beside the paper",
         "Tables nobody tuned to",
         "Intervals cover what they promise without tuning.",

@@ -297,7 +297,6 @@ def _cell(name: str, words: str, data_dir) -> dict:
 EXPERIMENT = runner.Experiment(
     About(
         "paper-protocol",
-        "benchmarks.paper_protocol",
         "beside table 1",
         "What the authors' training adds",
         "Their scripts do more than the paper prints.",

@@ -73,7 +73,6 @@ def validation_nll(name: str, division: int, prior_start: bool) -> float:
 EXPERIMENT = runner.Experiment(
     About(
         "paper-starts",
-        "benchmarks.paper_starts",
         "beside table 1",
         "Where members start",
         "The paper prints no distribution of initial parameters.",

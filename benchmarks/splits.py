@@ -77,6 +77,7 @@ def compare(name: str, rounds: int) -> dict:
             prior,
             likelihood,
             tables[split],
+            method="anchored",
             n_members=N_MEMBERS,
             schedule=schedule,
         )

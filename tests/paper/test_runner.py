@@ -44,7 +44,7 @@ class Counted:
     def experiment(self, name="counted", needs=()):
         seconds = {"smoke": 1, "paper": 1}
         return Experiment(
-            About(name, "none", "none", "A count", "None.", seconds, needs),
+            About(name, "none", "A count", "None.", seconds, needs),
             presets={"smoke": Settings(), "paper": Settings(4)},
             plan=lambda s, context: [
                 Cell(f"part/{i}", 1.0, lambda i=i: self.compute(i)) for i in range(s.n_cells)
@@ -161,7 +161,7 @@ class Grown:
     def run(self, folder, jobs=1, seed=0, **choice):
         seconds = {"smoke": 1, "paper": 1}
         experiment = Experiment(
-            About("grown", "none", "none", "Growth", "None.", seconds),
+            About("grown", "none", "Growth", "None.", seconds),
             presets={"smoke": Settings(), "paper": Settings()},
             plan=self.plan,
             combine=None,

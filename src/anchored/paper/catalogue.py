@@ -25,25 +25,29 @@ class About(NamedTuple):
     Attributes
     ----------
     name : what one types.
-    module : below `anchored.paper`.
     figure, title, claim : where it is in the paper, what it shows, and what the paper says of it.
     seconds : measured on two cores, for each preset; `UNKNOWN` where there was no such run.
     needs : data or extras beyond a plain install, at the ``paper`` preset.
     """
 
     name: str
-    module: str
     figure: str
     title: str
     claim: str
     seconds: Mapping[str, float]
     needs: tuple[str, ...] = ()
 
+    @property
+    def module(self) -> str:
+        """Below `anchored.paper`: ``fig-rms-2d`` is in ``figures.rms_2d``."""
+        kind, _, rest = self.name.partition("-")
+        plain = (rest if kind in ("fig", "table") else self.name).replace("-", "_")
+        return f"tables.{plain}" if kind == "table" else f"figures.{plain}"
+
 
 _ENTRIES = (
     About(
         "fig-action",
-        "figures.action",
         "figure 1",
         "Three networks become a predictive distribution",
         "A few networks that start apart and are trained with anchors spread about like a GP's "
@@ -52,7 +56,6 @@ _ENTRIES = (
     ),
     About(
         "fig-rms-2d",
-        "figures.rms_2d",
         "figure 2",
         "Exact randomised MAP sampling of two parameters",
         "If anchors are drawn with the covariance of theorem 1, their MAP solutions are draws of "
@@ -61,7 +64,6 @@ _ENTRIES = (
     ),
     About(
         "fig-rms-cases",
-        "figures.rms_cases",
         "figure 3",
         "Anchors from the prior: general and exact cases",
         "With anchors from the prior the mean is right, variances are too small and correlations "
@@ -70,7 +72,6 @@ _ENTRIES = (
     ),
     About(
         "fig-methods",
-        "figures.methods",
         "figure 4",
         "Inference methods on six points",
         "GP and HMC are the gold standard; variational inference and MC dropout do a poor job of "
@@ -80,7 +81,6 @@ _ENTRIES = (
     ),
     About(
         "nuts-check",
-        "figures.nuts_check",
         "beside figure 4",
         "NUTS, the exact posterior at finite width, and the GP",
         "GP and HMC are both taken as ground truth; this asks how far they agree.",
@@ -89,7 +89,6 @@ _ENTRIES = (
     ),
     About(
         "fig-likelihoods",
-        "figures.likelihoods",
         "figure 5",
         "Conditional likelihoods of single parameters",
         "Around a trained network the likelihood of one parameter, the others held, looks close "
@@ -99,7 +98,6 @@ _ENTRIES = (
     ),
     About(
         "fig-losses",
-        "figures.losses",
         "figure 6",
         "What the loss of an ensemble does to its spread",
         "Regularising all members to one point takes their diversity; leaving them unconstrained "
@@ -109,7 +107,6 @@ _ENTRIES = (
     ),
     About(
         "fig-kl",
-        "figures.kl",
         "figure 7",
         "Distance to the exact posterior by width and number of members",
         "The difference of the two predictive distributions decreases with the width of the "
@@ -119,7 +116,6 @@ _ENTRIES = (
     ),
     About(
         "fig-convergence",
-        "figures.convergence",
         "figure 8",
         "More networks, closer to the GP",
         "With more networks the predictive distribution of an anchored ensemble approaches that "
@@ -128,7 +124,6 @@ _ENTRIES = (
     ),
     About(
         "fig-correlated",
-        "figures.correlated",
         "figure 9",
         "Perfectly correlated weights in a network of two nodes",
         "Two nodes that switch on between the same data points have perfectly correlated output "
@@ -137,7 +132,6 @@ _ENTRIES = (
     ),
     About(
         "appendix-b",
-        "figures.appendix_b",
         "appendix B",
         "The examples of appendix B",
         "Worked examples bear out the theory: too little variance and too much correlation in "
@@ -147,7 +141,6 @@ _ENTRIES = (
     ),
     About(
         "table-fashion",
-        "tables.fashion",
         "Tables 2 (bottom) and 7",
         "Confidence on unfamiliar images: Fashion-MNIST",
         "Anchored ensembles make the fewest confident predictions on inputs far from the training "
@@ -157,7 +150,6 @@ _ENTRIES = (
     ),
     About(
         "table-imdb",
-        "tables.imdb",
         "Table 2 (middle)",
         "Confidence on unfamiliar texts: IMDb",
         "Anchored ensembles make the fewest confident predictions on texts that are no reviews.",
@@ -166,7 +158,6 @@ _ENTRIES = (
     ),
     About(
         "table-cifar",
-        "tables.cifar",
         "Table 2 (top)",
         "Confidence on unfamiliar images: CIFAR-10",
         "Anchored ensembles make the fewest confident predictions on most kinds of unfamiliar "
@@ -176,7 +167,6 @@ _ENTRIES = (
     ),
     About(
         "table-uci",
-        "tables.uci",
         "Tables 1, 4, 5 and 6",
         "UCI regression: every method on every split",
         "Anchored ensembles are the best where the data have little noise, ahead of Deep Ensembles "
@@ -187,4 +177,4 @@ _ENTRIES = (
     ),
 )
 CATALOGUE = {about.name: about for about in _ENTRIES}
-FIGURES = tuple(name for name, about in CATALOGUE.items() if about.module.startswith("figures."))
+FIGURES = tuple(name for name in CATALOGUE if not name.startswith("table-"))

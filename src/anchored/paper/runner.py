@@ -129,7 +129,7 @@ def run(
         "name": experiment.name,
         "preset": preset,
         "seed": context.seed,
-        "settings": plain(dataclasses.asdict(settings)),
+        "settings": plain(settings),
         "versions": versions(),
         "cores": n_cores(),
     }
@@ -164,7 +164,7 @@ def _grow(
     jobs: int,
 ) -> Record:
     """Add the plan's cells to the record in ``folder``, which is whole after each of them."""
-    settings = {_group(cell.label): plain(_asdict(cell.settings)) for cell in plan}
+    settings = {_group(cell.label): plain(cell.settings) for cell in plan}
     found: Record = {"settings": {}, "numbers": {}}
     if record_path(folder, experiment.name).exists():
         found = load(folder, experiment.name)
@@ -312,6 +312,8 @@ def chosen(
 
 def plain(value: Any) -> Any:
     """JSON's types only: arrays become lists, floats keep six digits, nan becomes None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain(dataclasses.asdict(value))
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -326,10 +328,6 @@ def plain(value: Any) -> Any:
 def number(value: float | None, spec: str) -> str:
     """A number of a record as text; what was not finite is None there."""
     return "not finite" if value is None else format(value, spec)
-
-
-def _asdict(settings: Any) -> Any:
-    return dataclasses.asdict(settings) if dataclasses.is_dataclass(settings) else settings
 
 
 def _group(label: str) -> str:

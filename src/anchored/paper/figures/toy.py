@@ -21,7 +21,7 @@ def line(reach: float, n_grid: int) -> np.ndarray:
     return np.linspace(-reach, reach, n_grid)[:, None]
 
 
-def toy_problem(x, y, grid, activation: str, width: int, first_var: float, noise_var: float):
+def problem(x, y, grid, activation: str, width: int, first_var: float, noise_var: float):
     """One hidden layer with the paper's prior, on points x [batch, 1] and y [batch]."""
     network = MLP((width,), activation=activation)
     prior = Prior.for_network(network, x, first_var=first_var)

@@ -27,9 +27,16 @@ def experiment(
     height: float = 8.0,
 ) -> Experiment:
     """The experiment ``table-<table>`` on the task that ``make`` makes."""
-    told = (partial(f, table, groups) for f in (findings, tables, draw))
-    about = CATALOGUE[f"table-{table}"]
-    return Experiment(about, presets, partial(plan, make), combine, *told, size=(11.0, height))
+    return Experiment(
+        CATALOGUE[f"table-{table}"],
+        presets,
+        partial(plan, make),
+        combine,
+        partial(findings, table, groups),
+        partial(tables, table, groups),
+        partial(draw, table, groups),
+        size=(11.0, height),
+    )
 
 
 def findings(table: str, groups: Groups, record: Record) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anchored.datasets._fetch import FetchError, fetch
+from anchored.datasets.fetch import FetchError, fetch
 from anchored.datasets.registry import FILES
 from anchored.errors import MissingDataError
 
