@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from anchored.cli import compile_cache
 from anchored.cli.demo import demo
 from anchored.cli.export import export
 from anchored.cli.fit import fit
@@ -45,3 +46,4 @@ def main(
     ] = False,
 ) -> None:
     """Error bars for neural networks that you can check."""
+    compile_cache.switch_on()
