@@ -17,7 +17,6 @@ WRITER = """
 import os, sys
 from pathlib import Path
 from anchored import _files
-from anchored.cli._common import model_errors
 
 folder, content, n_steps = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 done = 0

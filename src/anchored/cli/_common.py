@@ -63,7 +63,7 @@ def table_errors(name: str) -> Iterator[None]:
 def model_errors(path: Path) -> Iterator[None]:
     """What is wrong with a model file, said in one line; it belongs to the files beside it."""
     try:
-        with suppress(PermissionError):  # others may only read it
+        with suppress(OSError):  # it may be read only
             _files.settle(path.parent)
         yield
     except OSError as error:
