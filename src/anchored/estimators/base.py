@@ -220,7 +220,7 @@ class AnchoredEstimator(BaseEstimator):
         """Inputs of a fitted estimator as the networks take them; memory maps stay unread."""
         check_is_fitted(self, "model_")
         if self.model_.encoder is not None:
-            x: Any = encoded_inputs(self, X, self.model_.encoder)
+            x: Any = encoded_inputs(self, X, self.model_.encoder, self.model_.columns)
         else:
             x = validate_data(self, X, reset=False, **self._x_rules())
         if self._takes_tokens():
@@ -465,7 +465,11 @@ class AnchoredEstimator(BaseEstimator):
 
     def _checked_held_out(self, X, y) -> tuple[np.ndarray, np.ndarray]:
         encoder = self.model_.encoder
-        x = np.asarray(X) if encoder is None else encoded_inputs(self, X, encoder)
+        x = (
+            np.asarray(X)
+            if encoder is None
+            else encoded_inputs(self, X, encoder, self.model_.columns)
+        )
         y = np.asarray(y)
         n_features = self.model_.n_features
         if len(x) != len(y) or x.ndim < 2 or x.shape[1] != n_features:

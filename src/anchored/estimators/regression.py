@@ -99,6 +99,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     True
     """
 
+    _many_widths = (50, 50)
+
     def __init__(
         self,
         hidden="auto",
