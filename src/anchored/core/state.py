@@ -129,6 +129,7 @@ def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
             return state
         raise bad_value("n_steps", n_steps, "zero or a positive whole number")
     plan = state.plan
+    _check_room(state, data)
     size = min(plan.batch_size, len(data.weight))
     brought = isinstance(data.x, HostRows)
     body = _Step(plan.loss, plan.optimiser, size, brought)
@@ -144,6 +145,17 @@ def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
     return dataclasses.replace(
         state, theta=moving.theta, opt_state=moving.opt_state, step=state.step + n_steps
     )
+
+
+def _check_room(state: EnsembleState, data: Data) -> None:
+    """Arrays of the state that have a value for each row must have one for each place."""
+    of_rows = (getattr(state.own, "noise", None), 1), (getattr(state.extra, "folds", None), 0)
+    for array, axis in of_rows:
+        if array is not None and array.shape[axis] < len(data.weight):
+            raise ValueError(
+                f"`data` has room for {len(data.weight)} rows and the state for "
+                f"{array.shape[axis]}: give `init_ensemble` data of the capacity you need."
+            )
 
 
 def objective(state: EnsembleState, data: Data) -> Array:
