@@ -350,8 +350,8 @@ def _state(scene: Scene, shape: Shape, prior: Prior, anchors, theta) -> Ensemble
 
 
 def _data(scene: Scene, shape: Shape) -> Data:
-    n_rows = len(scene.points)
-    return Data(*map(jnp.asarray, _padded(scene, shape)), n_rows, float(n_rows))
+    x, y, weight = map(jnp.asarray, _padded(scene, shape))
+    return Data(x, y, weight, len(scene.points), float(len(scene.points)))
 
 
 def _padded(scene: Scene, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
