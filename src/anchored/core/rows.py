@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.core.tree import is_traced
 from anchored.errors import bad_value
 from anchored.typing import Array
 
@@ -75,7 +76,7 @@ class Data:
         Also inside a compiled function, where the caller sees to it that there is room and that
         ``x``, ``y`` [batch, target] and ``weight`` are arrays of as many rows.
         """
-        if not isinstance(self.n_rows, jax.core.Tracer):
+        if not is_traced(self.n_rows):
             room = len(self.weight) - int(self.n_rows)
             y, weight = _rows_like(x, y, weight)
             if len(x) > room:
@@ -84,13 +85,11 @@ class Data:
                     "`data.with_capacity(n)`."
                 )
         weight = jnp.ones(len(x)) if weight is None else jnp.asarray(weight)
-        arrays = _written(
-            (self.x, self.y, self.weight), (jnp.asarray(x), jnp.asarray(y), weight), self.n_rows
-        )
-        n_rows, total = self.n_rows + len(x), self.total_weight + weight.sum()
-        if not isinstance(total, jax.core.Tracer):
-            total = float(total)
-        return Data(*arrays, n_rows, total)
+        rows = (jnp.asarray(x), jnp.asarray(y), weight)
+        x, y, weight = _written((self.x, self.y, self.weight), rows, self.n_rows)
+        total: Any = self.total_weight + rows[2].sum()
+        total = total if is_traced(total) else float(total)
+        return Data(x, y, weight, self.n_rows + len(rows[0]), total)
 
 
 def _rows_like(x, y, weight) -> tuple[np.ndarray, np.ndarray]:

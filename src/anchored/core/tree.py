@@ -7,8 +7,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from anchored.typing import Array, Params
+
+
+def is_traced(tree: Any) -> bool:
+    """Whether any leaf is inside a function that is being compiled."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def leaf_paths(tree: Params) -> list[str]:
@@ -72,11 +78,10 @@ class Raveller:
 
     def unravel_members(self, vectors: Array) -> Params:
         """The stacked tree of vectors [member, size]; the inverse of `ravel_members`."""
-        if not isinstance(vectors, jax.core.Tracer):
-            vectors = np.asarray(vectors)  # compiles nothing
+        flat: Any = vectors if is_traced(vectors) else np.asarray(vectors)  # compiles nothing
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         leaves = [
-            jnp.asarray(vectors[:, end - math.prod(shape) : end].reshape(len(vectors), *shape))
+            jnp.asarray(flat[:, end - math.prod(shape) : end].reshape(len(flat), *shape))
             for end, shape in zip(ends, self.shapes, strict=True)
         ]
         return jax.tree.unflatten(self.treedef, leaves)
