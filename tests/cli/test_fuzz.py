@@ -49,8 +49,8 @@ def test_mangled_tables(model, tmp_path, monkeypatch, n_files):
     """Fitting goes as far as the plan; what gets there is a table that can be fitted."""
 
     def stop(plan, *options):
-        for inputs, y in ((plan.inputs, plan.y), (plan.test_inputs, plan.y_test)):
-            x = plan.encoder.transform(inputs)
+        for rows, y in ((plan.inputs, plan.y), (plan.test_inputs, plan.y_test)):
+            x = plan.encoder.transform(rows)
             assert np.isfinite(x).all()
             assert len(x) == len(y) > 0
         raise TableError(PLANNED)
