@@ -461,6 +461,8 @@ def test_the_commands_of_the_guide_run(flats, tmp_path, monkeypatch):
     lines = [line for block in blocks for line in block.splitlines()]
     assert len(lines) >= 4
     monkeypatch.chdir(tmp_path)
+    short = search.Space(batch_size=(64, 64), steps=(100, 200))
+    monkeypatch.setitem(search.tune.__kwdefaults__, "space", short)
     (tmp_path / "flats.csv").write_bytes(flats.read_bytes())
     write_csv(tmp_path / "later.csv", *mixed_table(60, seed=2))
     for line in lines:
