@@ -27,7 +27,7 @@ from anchored.core.priors import draw_anchors
 from anchored.core.state import Batch
 from anchored.core.training import begin, train
 from anchored.core.tree import Raveller, as_pytree
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 
 RECORD = Path(__file__).parent / "results" / "splits.json"
 N_SPLITS, N_MEMBERS = 20, 5
@@ -78,6 +78,7 @@ def compare(name: str, rounds: int) -> dict:
             prior,
             likelihood,
             tables[split],
+            method="anchored",
             n_members=N_MEMBERS,
             schedule=schedule,
         )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anchored import MLP, Schedule
 from anchored.datasets import load_uci
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 from anchored.tuning import Settings
 
 SETTINGS = Settings((50,), "relu", 1e-7, 15.0, 64, 0.05, 3000, 0.997, 0.1**2)

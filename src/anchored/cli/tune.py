@@ -52,7 +52,7 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print the search as JSON.")] = False,
 ) -> None:
     """Tune prior, noise and training on the rows that `fit` trains on; write the settings."""
-    from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+    from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 
     out = out or Path("settings") / f"{_inputs.stem(data)}.json"
     make_folder(out.parent)
@@ -106,7 +106,7 @@ def _refuse(need: str, **given) -> None:
 
 def _training_rows(name: str, target: str | None, chosen: dict[str, Any]):
     """Features and targets of the rows that `anchored fit` would train on."""
-    from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+    from anchored.paper.tables.uci_settings import PAPER_SETTINGS
     from anchored.tables.plan import make_plan
 
     if target is None and not Path(name).exists() and name not in _inputs.BUNDLED:
