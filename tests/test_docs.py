@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     "anchored.estimators.classification",
+    "anchored.estimators.encoder",
     "anchored.estimators.regression",
     "anchored.core.priors",
 ]

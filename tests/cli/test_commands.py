@@ -1,6 +1,8 @@
 """The commands for a table of one's own, as a new user would call them."""
 
 import csv
+import dataclasses
+import inspect
 import io
 import json
 import os
@@ -15,13 +17,22 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
+import safetensors.numpy
 from typer.testing import CliRunner
 
 import anchored
+import anchored.metrics
+from anchored import AnchoredRegressor
 from anchored.cli import app
-from anchored.estimators.base import held_out_folds
-from anchored.tables.reading import read_table
+from anchored.cli.fit import fit
+from anchored.cli.tune import tune
+from anchored.error_bars.folds import plan_folds
+from anchored.tables import memory
+from anchored.tables.plan import make_plan
+from anchored.tables.reading import Table, read_table
+from anchored.tuning import Settings, search
 
 runner = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
@@ -78,6 +89,31 @@ def fitted(flats):
     return result.output, out
 
 
+def settings_file(path: Path, **changes) -> Path:
+    """Settings of a training that ends after few epochs, not after some seconds."""
+    few = Settings((10,), "relu", 0.1, 1.0, 32, 0.05, 20, 0.99)
+    dataclasses.replace(few, **changes).save(path)
+    return path
+
+
+def money_table(path: Path, n_rows: int = 150) -> Path:
+    """Prices in dollars, shares in per cent, dates in words, a None that is missing."""
+    rng = np.random.default_rng(5)
+    price, share = rng.uniform(100, 9_000, n_rows), rng.uniform(0, 100, n_rows)
+    day = np.datetime64("2019-01-01") + rng.integers(0, 900, n_rows)
+    rows = [
+        [
+            f"${price[i]:,.2f}",
+            f"{share[i]:.1f} %" if i % 7 else "",
+            day[i].item().strftime("%d-%b-%Y"),
+            ["None", "north", "south"][rng.integers(3)],
+            f"{price[i] / 50 + share[i] + rng.normal():.3f}",
+        ]
+        for i in range(n_rows)
+    ]
+    return write_csv(path, ["price", "share", "sold", "town", "score"], rows)
+
+
 def predict(model: Path, table: Path, *options: str):
     result = runner.invoke(app, ["predict", str(model), str(table), *options])
     return result, list(csv.DictReader(io.StringIO(result.stdout)))
@@ -114,7 +150,7 @@ def test_predictions_are_the_models_own(fitted, flats):
         "mean", "std", "epistemic_std", "aleatoric_std", "lower", "upper", "novelty",
     ]  # fmt: skip
     model = anchored.load(fitted[1] / "model.safetensors")
-    dist = model.predict_dist(model.encoder_.transform(read_table(flats)))
+    dist = model.predict_dist(read_table(flats))
     lower, upper = dist.interval(0.9)
     for name, expected in (("mean", dist.mean), ("std", dist.std), ("lower", lower)):
         np.testing.assert_allclose([float(r[name]) for r in rows], expected, rtol=1e-4)
@@ -207,6 +243,116 @@ def test_classes_from_standard_input(folder):
     np.testing.assert_allclose(total, 1, atol=1e-5)
 
 
+def test_the_command_and_python_give_the_same_model(folder):
+    table, out = money_table(folder / "money.csv"), folder / "money-model"
+    settings = settings_file(folder / "few.json")
+    command = ["fit", str(table), "--target", "score", "--n-members", "3", "--random-state", "4"]
+    command += ["--settings", str(settings), "--out", str(out)]
+    result = runner.invoke(app, command)
+    assert result.exit_code == 0, result.output
+    for words in (
+        "Read: 'price' as numbers like $1,234.5.",
+        "Read: 'share' as numbers like 1234.5 %.",
+        "Read: 'sold' as dates like DD Month YYYY.",
+        "Words that count as missing: 'None' in 'town'",
+    ):
+        assert words in result.output
+    test = np.array(make_plan(read_table(table), "score", seed=4).test_rows) - 1
+    frame = pd.read_csv(table)
+    train = np.setdiff1d(np.arange(len(frame)), test)
+    model = AnchoredRegressor(n_members=3, random_state=4, settings=str(settings))
+    model.fit(frame.drop(columns="score").iloc[train], frame["score"].to_numpy()[train])
+    model.save(folder / "python.safetensors")
+    ours = safetensors.numpy.load_file(folder / "python.safetensors")
+    theirs = safetensors.numpy.load_file(out / "model.safetensors")
+    assert ours.keys() <= theirs.keys()
+    for name, values in ours.items():
+        np.testing.assert_array_equal(values, theirs[name], err_msg=name)
+    rows = frame.drop(columns="score").iloc[test]
+    again = anchored.load(out / "model.safetensors")
+    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+    scores = json.loads((out / "metrics.json").read_text())["scores"]
+    dist = model.predict_dist(rows)
+    assert scores["nll"] == anchored.metrics.nll(dist, frame["score"].to_numpy()[test])
+
+
+def test_the_test_rows_are_predicted_once(folder, monkeypatch):
+    calls, predictive = [], AnchoredRegressor.predict_dist
+
+    def counted(self, X):
+        calls.append(X)
+        return predictive(self, X)
+
+    monkeypatch.setattr(AnchoredRegressor, "predict_dist", counted)
+    table = money_table(folder / "once.csv")
+    command = ["fit", str(table), "--target", "score", "--n-members", "2", "--json"]
+    command += ["--settings", str(settings_file(folder / "few.json")), "--out", str(folder / "1")]
+    result = runner.invoke(app, command)
+    assert result.exit_code == 0, result.output
+    plan = make_plan(read_table(table), "score")
+    expected = plan.encoder.transform(plan.test_inputs)
+    seen = [plan.encoder.transform(X) for X in calls if isinstance(X, Table)]
+    assert sum(np.array_equal(x, expected) for x in seen) == 1
+
+
+def test_tune_and_fit_a_table_of_ones_own(folder, monkeypatch):
+    table, found = money_table(folder / "own.csv"), folder / "settings" / "own.json"
+    short = search.Space(batch_size=(64, 64), steps=(100, 200))
+    monkeypatch.setitem(search.tune.__kwdefaults__, "space", short)
+    command = ["tune", str(table), "--target", "score", "--n-trials", "1", "--n-members", "2"]
+    command += ["--hidden", "6,4", "--out", str(found)]
+    result = runner.invoke(app, [*command, "--json"])
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    check_schema("tune", record)
+    assert (record["target"], record["split"], record["rows"]) == ("score", None, 120)
+    command = ["fit", str(table), "--target", "score", "--members", "2", "--seed", "1", "--json"]
+    command += ["--settings", str(found), "--out", str(folder / "own-model")]
+    result = runner.invoke(app, command)  # with the options of version 0.1.0
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert (record["hidden"], record["members"], record["seed"]) == ([6, 4], 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tune", "TABLE", "--target", "town"], "settings are for regression; 'town' has classes"),
+        (["tune", "TABLE"], "--target must name the column to predict, one of: "),
+        (["tune", "TABLE", "--target", "score", "--split", "1"], "--split needs a UCI table"),
+        (["tune", "diabetes", "--group", "town"], "--group needs a file with --target"),
+        (["fit", "TABLE", "--target", "town", "--settings", "FEW"], "--settings is for regression"),
+        (["fit", "TABLE", "--target", "score", "--settings", "gone.json"], "cannot read gone.json"),
+        (["fit", "TABLE", "--target", "score", "--settings", "TABLE"], "does not hold settings"),
+    ],
+)
+def test_options_that_do_not_go_together(folder, arguments, words):
+    table, few = money_table(folder / "own.csv"), settings_file(folder / "few.json")
+    names = {"TABLE": str(table), "FEW": str(few)}
+    out = ["--out", str(folder / "unused" / "out")]
+    result = runner.invoke(app, [names.get(a, a) for a in arguments] + out)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_options_are_pythons_parameters():
+    known = inspect.signature(AnchoredRegressor).parameters
+    of_table = {"table", "target", "task", "coverage", "group", "order", "keep", "out", "as_json"}
+    assert {*inspect.signature(fit).parameters} - of_table <= {*known}
+    of_command = {"data", "split", "data_dir", *of_table}
+    searched = inspect.signature(search.tune).parameters
+    assert {*inspect.signature(tune).parameters} - of_command <= {*searched}
+
+
+def test_too_little_memory_is_one_clear_line(flats, monkeypatch, tmp_path):
+    monkeypatch.setattr(memory, "available", lambda: 1e4)
+    command = ["fit", str(flats), "--target", "price", "--out", str(tmp_path)]
+    result = runner.invoke(app, command)
+    assert result.exit_code == 2
+    assert "of memory and" in result.output
+
+
 def test_a_bundled_table_needs_no_target(tmp_path):
     result = runner.invoke(app, ["fit", "iris", *QUICK, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
@@ -279,15 +425,15 @@ def test_odd_tables_get_a_plan_or_one_clear_line(tmp_path):
 
 def test_groups_are_held_out_as_a_whole():
     groups = np.repeat(np.arange(12), 10)
-    folds = held_out_folds(120, groups, 5, 3, 5)
+    folds = plan_folds(120, groups, 5, 3, 5, 5_000)
     for group in range(12):
         assert len(np.unique(folds.of_row[groups == group])) == 1
     assert set(folds.of_row) == set(folds.of_member)
-    many = held_out_folds(6_000, np.arange(6_000) // 100, 5, 3, 8)
+    many = plan_folds(6_000, np.arange(6_000) // 100, 5, 3, 8, 5_000)
     held = np.unique(np.flatnonzero(many.of_row == 0) // 100)
     assert len(held) == 12
     assert np.sum(many.of_row == 0) == 1_200
-    assert held_out_folds(120, np.zeros(120), 5, 3, 5) is None
+    assert plan_folds(120, np.zeros(120), 5, 3, 5, 5_000) is None
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
@@ -315,6 +461,8 @@ def test_the_commands_of_the_guide_run(flats, tmp_path, monkeypatch):
     lines = [line for block in blocks for line in block.splitlines()]
     assert len(lines) >= 4
     monkeypatch.chdir(tmp_path)
+    short = search.Space(batch_size=(64, 64), steps=(100, 200))
+    monkeypatch.setitem(search.tune.__kwdefaults__, "space", short)
     (tmp_path / "flats.csv").write_bytes(flats.read_bytes())
     write_csv(tmp_path / "later.csv", *mixed_table(60, seed=2))
     for line in lines:

@@ -11,7 +11,7 @@ from anchored.errors import TableError
 from anchored.tables.encoder import Encoder
 from anchored.tables.reading import Table
 from tests.model import test_persistence
-from tests.model.saved_models import inputs, regressor
+from tests.model.saved_models import changed, inputs, regressor
 from tests.tables import test_reading as test_tables
 
 COUNTS = pytest.mark.parametrize("n_files", [400, pytest.param(2_000, marks=pytest.mark.slow)])
@@ -40,7 +40,7 @@ def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
     x = inputs(90)
     table = Table({f"c{i}": x[:, i] for i in range(x.shape[1])}, len(x))
-    regressor("learned noise").save(path, encoder=Encoder.fit(table))
+    changed(regressor("learned noise"), encoder=Encoder.fit(table)).save(path)
     return path
 
 
@@ -49,8 +49,8 @@ def test_mangled_tables(model, tmp_path, monkeypatch, n_files):
     """Fitting goes as far as the plan; what gets there is a table that can be fitted."""
 
     def stop(plan, *options):
-        for inputs, y in ((plan.inputs, plan.y), (plan.test_inputs, plan.y_test)):
-            x = plan.encoder.transform(inputs)
+        for rows, y in ((plan.inputs, plan.y), (plan.test_inputs, plan.y_test)):
+            x = plan.encoder.transform(rows)
             assert np.isfinite(x).all()
             assert len(x) == len(y) > 0
         raise TableError(PLANNED)

@@ -139,9 +139,9 @@ def test_columns_to_keep():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"target": "z"}, "there is no column 'z' to predict; the columns are 'x', 'y'"),
-        ({"target": "y", "group": "z"}, "no column 'z' to group by"),
-        ({"target": "y", "order": "z"}, "no column 'z' to order by"),
+        ({"target": "z"}, "lacks the column 'z'; the columns it has are 'x', 'y'"),
+        ({"target": "y", "group": "z"}, "lacks the column 'z'"),
+        ({"target": "y", "order": "z"}, "lacks the column 'z'"),
         ({"target": "same"}, "has one value only"),
         ({"target": "y", "group": "same"}, "'same' to group by has one value only"),
         ({"target": "same", "task": "ranking"}, "`task` must be one of"),

@@ -1,6 +1,6 @@
 """What the commands share: refusing, and writing files."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
@@ -8,7 +8,6 @@ from typing import NoReturn
 import typer
 
 from anchored import _files
-from anchored.errors import shown
 
 REFUSED, INTERRUPTED = 2, 130  # exit codes
 
@@ -28,13 +27,6 @@ def stop_for_now(folder: Path, parts: str) -> NoReturn:
         err=True,
     )
     raise typer.Exit(INTERRUPTED) from None
-
-
-def named(columns: Iterable[str], most: int = 20) -> str:
-    """Names of columns for a message: on one line, and not too many."""
-    names = list(columns)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(shown(name) for name in names[:most]) + more
 
 
 def check_coverage(coverage: float | None) -> None:

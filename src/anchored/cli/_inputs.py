@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from anchored.cli._common import fail, named, table_errors
+from anchored.cli._common import fail, table_errors
+from anchored.errors import shown
 
 BUNDLED = ("breast_cancer", "diabetes", "iris", "wine")
 _OLD = {"members": "n-members", "seed": "random-state", "trials": "n-trials"}
@@ -37,13 +38,15 @@ RandomState = Annotated[
 def read_input(name: str, target: str | None):
     """The table of a file or a bundled one, and its target column."""
     from anchored.tables.reading import read_table
+    from anchored.tables.table import listed
 
     if name in BUNDLED and not Path(name).exists():
         return _bundled(name), target or "target"
     with table_errors(name):
         content = read_table(name)
     if target is None:
-        fail(f"--target must name the column to predict, one of: {named(content.columns)}.")
+        names = listed(map(shown, content.columns))
+        fail(f"--target must name the column to predict, one of: {names}.")
     return content, target
 
 

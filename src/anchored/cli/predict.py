@@ -13,9 +13,9 @@ from anchored.cli._common import (
     fail,
     make_folder,
     model_errors,
-    named,
     table_errors,
 )
+from anchored.errors import shown
 
 
 def predict(
@@ -60,6 +60,7 @@ def predict(
 
 def _predict(model, table: str, coverage: float | None, writer) -> dict:
     from anchored.tables.reading import read_blocks
+    from anchored.tables.table import listed
 
     n_rows, n_novel, notes, columns = 0, 0, [], []
     encoder = model.encoder
@@ -68,7 +69,7 @@ def _predict(model, table: str, coverage: float | None, writer) -> dict:
         if not n_rows:
             encoder.check([*block.columns, *block.others])
             if block.others:
-                notes.append(f"columns ignored: {named(block.others)}.")
+                notes.append(f"columns ignored: {listed(map(shown, block.others))}.")
         result = model.predict_table(block, coverage)
         writer.write(result)
         columns = list(result)

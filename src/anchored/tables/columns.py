@@ -24,7 +24,7 @@ _MONDAY = 4.0  # 1970-01-05, in days since 1970
 class Numeric:
     """Numbers, in text written in one ``form``; ``fill`` stands for missing ones."""
 
-    kind: ClassVar[str] = "numeric"
+    kind: ClassVar[str] = "numeric"  # besides: how cells are written, and what they must hold
     name: str
     fill: float
     has_missing: bool
@@ -38,16 +38,15 @@ class Numeric:
     def written(self) -> str:
         return "" if self.form == PLAIN else f"numbers like {self.form}"
 
+    @property
+    def need(self) -> str:
+        return "a number" if self.form == PLAIN else f"a number like {self.form}"
+
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Value [row] of each cell, NaN for missing ones, and whether it cannot be read [row]."""
         if cells.dtype != object:
             return cells, np.isinf(cells)
         return _parsed(cells, lambda cell: parse_number(cell, self.form))
-
-    def write(self, table: Table, out: np.ndarray) -> None:
-        """Fill ``out`` [row, feature] for the cells of a table."""
-        need = "a number" if self.form == PLAIN else f"a number like {self.form}"
-        _write_values(_checked(self, table, need), self, out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +54,7 @@ class Boolean:
     """Two words in any case, ``truth`` being 1; ``fill`` stands for missing ones."""
 
     kind: ClassVar[str] = "boolean"
+    written: ClassVar[str] = ""
     name: str
     truth: str
     fill: float
@@ -64,17 +64,14 @@ class Boolean:
     def feature_names(self) -> tuple[str, ...]:
         return f"{self.name}={self.truth}", *([_is_missing(self.name)] if self.has_missing else ())
 
-    written: ClassVar[str] = ""
+    @property
+    def need(self) -> str:
+        return f"{TRUTHS[self.truth]!r} or {self.truth!r}"
 
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As in `Numeric`."""
         words = {TRUTHS[self.truth]: 0.0, self.truth: 1.0}
         return _parsed(cells, lambda cell: words.get(cell.lower()))
-
-    def write(self, table: Table, out: np.ndarray) -> None:
-        """Fill ``out`` [row, feature] for the cells of a table."""
-        need = f"{TRUTHS[self.truth]!r} or {self.truth!r}"
-        _write_values(_checked(self, table, need), self, out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +79,8 @@ class Category:
     """Text of few levels; those that are not in ``levels`` share one feature."""
 
     kind: ClassVar[str] = "category"
+    written: ClassVar[str] = ""
+    need: ClassVar[str] = "text"
     name: str
     levels: tuple[str, ...]
     has_missing: bool
@@ -91,8 +90,6 @@ class Category:
         own = tuple(f"{self.name}={level}" for level in self.levels)
         missing = (_is_missing(self.name),) if self.has_missing else ()
         return *own, f"{self.name} is other", *missing
-
-    written: ClassVar[str] = ""
 
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Place [row] of the one feature that is 1; any cell can be read."""
@@ -105,10 +102,6 @@ class Category:
             places[cell] = missing if is_missing(cell) else other
         codes = np.fromiter((places[cell] for cell in cells), np.intp, len(cells))
         return codes, np.zeros(len(cells), bool)
-
-    def write(self, table: Table, out: np.ndarray) -> None:
-        """Fill ``out`` [row, feature] for the cells of a table."""
-        out[np.arange(table.n_rows), self.read(table.columns[self.name])[0]] = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,22 +128,35 @@ class Date:
     def written(self) -> str:
         return f"dates like {self.order}"
 
+    @property
+    def need(self) -> str:
+        return f"a date ({self.order})"
+
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Days since 1970, as in `Numeric`."""
         return _parsed(cells, lambda cell: parse_date(cell, self.order))
 
-    def write(self, table: Table, out: np.ndarray) -> None:
-        """Fill ``out`` [row, feature] for the cells of a table."""
-        days = _checked(self, table, f"a date ({self.order})")
-        _write_values(days, self, out)
-        for place, cycle in enumerate(self.cycles):
-            angle = 2 * np.pi * phase(days, cycle)
-            out[:, 1 + 2 * place] = np.nan_to_num(np.sin(angle))
-            out[:, 2 + 2 * place] = np.nan_to_num(np.cos(angle))
-
 
 Column = Numeric | Boolean | Category | Date
 KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Boolean, Category, Date)}
+
+
+def write_features(column: Column, table: Table, out: np.ndarray) -> None:
+    """Fill ``out`` [row, feature] for the cells of a table; what cannot be read is an error."""
+    values, bad = column.read(table.columns[column.name])
+    if bad.any():
+        raise _bad_cell(table, column, int(np.argmax(bad)))
+    if isinstance(column, Category):
+        out[np.arange(len(values)), values] = 1.0
+        return
+    missing = np.isnan(values)
+    out[:, 0] = np.where(missing, column.fill, values)
+    if column.has_missing:
+        out[:, -1] = missing
+    for place, cycle in enumerate(column.cycles if isinstance(column, Date) else ()):
+        angle = 2 * np.pi * phase(values, cycle)
+        out[:, 1 + 2 * place] = np.nan_to_num(np.sin(angle))
+        out[:, 2 + 2 * place] = np.nan_to_num(np.cos(angle))
 
 
 def phase(days: np.ndarray, cycle: str) -> np.ndarray:
@@ -191,20 +197,12 @@ def _parsed(cells: np.ndarray, parse: Callable) -> tuple[np.ndarray, np.ndarray]
     return found, np.fromiter((cell in bad for cell in cells), bool, len(cells))
 
 
-def _checked(column: "Numeric | Boolean | Date", table: Table, need: str) -> np.ndarray:
-    """The values of a column [row]; the first cell that cannot be read is an error."""
-    values, bad = column.read(table.columns[column.name])
-    if bad.any():
-        raise _bad_cell(table, column.name, int(np.argmax(bad)), need)
-    return values
-
-
-def _bad_cell(table: Table, name: str, row: int, need: str) -> TableError:
-    cell = table.columns[name][row]
+def _bad_cell(table: Table, column: Column, row: int) -> TableError:
+    cell = table.columns[column.name][row]
     got = shown(cell if isinstance(cell, str) else f"{cell:g}")
     return TableError(
-        f"column {shown(name)}, row {table.row_number(row)} must hold {need}, as in training; "
-        f"got {got}."
+        f"column {shown(column.name)}, row {table.row_number(row)} must hold {column.need}, as in "
+        f"training; got {got}."
     )
 
 
@@ -213,13 +211,6 @@ def _as_text(numbers: np.ndarray, levels: Sequence[str]) -> np.ndarray:
     known = {parse_number(level): level for level in reversed(levels)}
     words = [None if np.isnan(value) else known.get(value, "") for value in numbers.tolist()]
     return np.array(words, dtype=object)
-
-
-def _write_values(values: np.ndarray, column: "Numeric | Boolean | Date", out: np.ndarray) -> None:
-    missing = np.isnan(values)
-    out[:, 0] = np.where(missing, column.fill, values)
-    if column.has_missing:
-        out[:, -1] = missing
 
 
 def _is_missing(name: str) -> str:

@@ -14,6 +14,7 @@ prior has them, members disagree, and rows with a new level are predicted with d
 
 import collections
 import dataclasses
+import difflib
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -35,10 +36,11 @@ from anchored.tables.columns import (
     empty_cells,
     missing_cells,
     phase,
+    write_features,
 )
 from anchored.tables.dates import ORDERS, date_orders, parse_date
 from anchored.tables.numbers import FORMS, PLAIN, number_form, parse_number
-from anchored.tables.table import Table
+from anchored.tables.table import Table, listed
 
 MOST_LEVELS = 30
 _LEAST_SHARE, _LEAST_ROWS = 0.01, 5  # of a level with a feature of its own
@@ -73,7 +75,7 @@ class Encoder:
         keep = {*keep, *table.keep}
         unknown = [name for name in keep if name not in table.columns]
         if unknown:
-            raise _missing_columns(unknown, table.columns)
+            raise missing_columns(unknown, table.columns)
         columns, left_out = [], []
         for name, cells in table.columns.items():
             found = _fit_column(name, cells, name in keep)
@@ -82,9 +84,8 @@ class Encoder:
             else:
                 columns.append(found)
         if not columns:
-            reasons = ", ".join(f"{shown(name)} ({reason})" for name, reason in left_out[:5])
-            more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
-            raise TableError(f"no column is left to predict from: {reasons or 'none given'}{more}.")
+            reasons = listed((f"{shown(name)} ({reason})" for name, reason in left_out), 5)
+            raise TableError(f"no column is left to predict from: {reasons or 'none given'}.")
         return cls(tuple(columns), tuple(left_out))
 
     @property
@@ -121,7 +122,7 @@ class Encoder:
         widths = [len(column.feature_names) for column in self.columns]
         out = np.zeros((table.n_rows, sum(widths)))
         for column, end, width in zip(self.columns, np.cumsum(widths), widths, strict=True):
-            column.write(table, out[:, end - width : end])
+            write_features(column, table, out[:, end - width : end])
         return out
 
     def readable(self, table: Table) -> np.ndarray:
@@ -136,7 +137,7 @@ class Encoder:
         there = set(names)
         missing = [name for name in self.names if name not in there]
         if missing:
-            raise _missing_columns(missing, names)
+            raise missing_columns(missing, names)
         used = set(self.names)
         return tuple(name for name in names if name not in used)
 
@@ -163,6 +164,17 @@ class Encoder:
         if not columns or len(set(names)) != len(names):
             raise found.wrong("columns", names, "at least one column and no name twice")
         return cls(columns, tuple(left_out))
+
+
+def missing_columns(missing: Sequence[str], names: Collection[str]) -> TableError:
+    """The error for columns that a table of ``names`` does not have."""
+    many = "columns" if len(missing) > 1 else "column"
+    near = difflib.get_close_matches(missing[0], names, n=1)
+    hint = f" Did you mean {shown(near[0])}?" if near else ""
+    return TableError(
+        f"the table lacks the {many} {listed(map(shown, missing))}; the columns it has are "
+        f"{listed(map(shown, names)) or 'none'}.{hint}"
+    )
 
 
 def target_kind(cells: np.ndarray) -> tuple[str, str]:
@@ -294,17 +306,6 @@ def _varies(days: np.ndarray, cycle: str) -> bool:
 
 def _not_number(counts: Iterable[str]) -> str:
     return next((cell for cell in counts if parse_number(cell) is None), "")
-
-
-def _missing_columns(missing: Sequence[str], names: Collection[str]) -> TableError:
-    many = "columns" if len(missing) > 1 else "column"
-    listed = ", ".join(shown(name) for name in missing[:10])
-    more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-    there = ", ".join(shown(name) for name in list(names)[:10]) or "none"
-    dots = ", ..." if len(names) > 10 else ""
-    return TableError(
-        f"the table lacks the {many} {listed}{more}; the columns it has are {there}{dots}."
-    )
 
 
 # --- JSON, which may come from anywhere ---

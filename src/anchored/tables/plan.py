@@ -6,7 +6,6 @@ Rows to test on are set aside before anything is learned from the table.
 
 import collections
 import dataclasses
-import difflib
 from collections.abc import Collection
 
 import numpy as np
@@ -14,14 +13,13 @@ import numpy as np
 from anchored.errors import TableError, shown, unknown_name
 from anchored.tables.columns import Numeric, empty_cells, missing_cells
 from anchored.tables.dates import date_orders, parse_date
-from anchored.tables.encoder import Encoder, target_kind
+from anchored.tables.encoder import Encoder, missing_columns, target_kind
 from anchored.tables.numbers import number_form, parse_number
-from anchored.tables.table import Table
+from anchored.tables.table import Table, listed
 
 TASKS = ("regression", "classification")
 LEAST_ROWS = 20
 _TEST_SHARE, _MOST_TEST = 0.2, 10_000
-_MOST_NAMED = 20  # columns in a message
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no bit is lost
 
 
@@ -71,9 +69,7 @@ def make_plan(
     ``group`` names a column whose equal values stay on one side of the split, ``order`` one
     (dates or numbers) whose last rows are the test; neither is then an input.
     """
-    for role, name in (("predict", target), ("group by", group), ("order by", order)):
-        if name is not None:
-            _check_column(name, table, role)
+    _check_columns(table, target, group, order)
     if task is not None and task not in TASKS:
         raise unknown_name("task", task, TASKS)
     cells, notes = _read_target(table.columns[target], task)
@@ -120,7 +116,7 @@ def labelled_rows(
 
     ``classes`` are the labels that the model knows, None for regression.
     """
-    _check_column(target, table, "compare with")
+    _check_columns(table, target)
     task = "regression" if classes is None else "classification"
     cells = table.columns[target]
     if classes is None or classes.dtype.kind not in "UO":
@@ -133,6 +129,12 @@ def labelled_rows(
     if not len(rows):
         raise TableError(f"no row has a target {shown(target)} that the model knows.")
     return table.take(rows), y, rows + 1
+
+
+def _check_columns(table: Table, *names: str | None) -> None:
+    missing = [name for name in names if name is not None and name not in table.columns]
+    if missing:
+        raise missing_columns(missing, table.columns)
 
 
 def _read_target(cells: np.ndarray, task: str | None) -> tuple[np.ndarray, list[str]]:
@@ -255,10 +257,7 @@ def _missing_words(encoder: Encoder, inputs: Table) -> list[str]:
         words = cells[missing_cells(cells) & ~empty_cells(cells)]
         counts = collections.Counter(words.tolist())
         found += [f"{shown(word)} in {shown(name)} ({n} cells)" for word, n in counts.items()]
-    if not found:
-        return []
-    more = f" and {len(found) - _MOST_NAMED} more" * (len(found) > _MOST_NAMED)
-    return [f"Words that count as missing: {', '.join(found[:_MOST_NAMED])}{more}."]
+    return [f"Words that count as missing: {listed(found)}."] if found else []
 
 
 def _doubts(encoder: Encoder, inputs: Table, y, train, test) -> list[str]:
@@ -280,15 +279,3 @@ def _codes(cells: np.ndarray) -> np.ndarray:
     if cells.dtype == np.float64:
         return np.ascontiguousarray(cells).view(np.uint64) * _MIX
     return np.fromiter(map(hash, cells.tolist()), np.int64, len(cells)).view(np.uint64) * _MIX
-
-
-def _check_column(name: str, table: Table, role: str) -> None:
-    if name in table.columns:
-        return
-    near = difflib.get_close_matches(name, table.columns, n=1)
-    hint = f" Did you mean {shown(near[0])}?" if near else ""
-    some = ", ".join(shown(column) for column in list(table.columns)[:_MOST_NAMED])
-    more = f" and {len(table.columns) - _MOST_NAMED} more" * (len(table.columns) > _MOST_NAMED)
-    raise TableError(
-        f"there is no column {shown(name)} to {role}; the columns are {some}{more}.{hint}"
-    )

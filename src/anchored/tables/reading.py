@@ -83,19 +83,15 @@ def _read(source, names, text, block_rows) -> Iterator[Table]:
 
 
 def _tables(raw: BinaryIO, names, text, block_rows) -> Iterator[Table]:
-    stream: Any = raw
-    head = stream.read(4) or b""
-    gzipped = head.startswith(_GZIP)
-    if gzipped:
-        stream = gzip.GzipFile(fileobj=_after(head, stream))
-        head = stream.read(4)
+    gzipped = _head(raw).startswith(_GZIP)
+    stream: Any = gzip.GzipFile(fileobj=raw) if gzipped else raw
     notes: list[str] = []  # grows while parts are read
-    if head != _PARQUET:
-        source = _csv_source(_after(head, stream), names, notes)
+    if _head(stream) != _PARQUET:
+        source = _csv_source(stream, names, notes)
     elif gzipped:
         raise TableError("this is a gzipped Parquet file; unpack it first.")
     else:
-        source = _parquet_source(head, stream, names, notes)
+        source = _parquet_source(stream, names, notes)
     used = set(source.kept)
     others = tuple(name for name in source.names if name not in used)
     parts = source.parts
@@ -182,10 +178,10 @@ def _swallowed(part, separator: str, n_separators: int, n_before: int) -> str | 
     return None
 
 
-def _parquet_source(head: bytes, stream: BinaryIO, names, notes: list[str]) -> _Source:
+def _parquet_source(stream: BinaryIO, names, notes: list[str]) -> _Source:
     """Arrow tables of numbers and text, one for each batch of rows."""
     pa = arrow.pyarrow()
-    whole = stream if stream.seekable() else io.BytesIO(head + stream.read())
+    whole = stream if stream.seekable() else io.BytesIO(stream.read())
     file = pa.parquet.ParquetFile(whole)
     schema = file.schema_arrow
     check_names(tuple(schema.names))
@@ -231,24 +227,13 @@ def _of_rows(parts, block_rows: int | None):
         yield pa.concat_tables(rest)
 
 
-class _Joined(io.RawIOBase):
-    """Bytes that were read already, then the rest of their stream."""
-
-    def __init__(self, head: bytes, rest: BinaryIO):
-        self.head, self.rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        found = self.head or self.rest.read(len(buffer)) or b""
-        found, self.head = found[: len(buffer)], found[len(buffer) :]
-        buffer[: len(found)] = found
-        return len(found)
-
-
-def _after(head: bytes, stream: BinaryIO) -> BinaryIO:
-    return io.BufferedReader(_Joined(head, stream))
+def _head(stream: Any) -> bytes:
+    """The first bytes, which stay to be read."""
+    if hasattr(stream, "peek"):
+        return stream.peek(4)[:4]
+    head = stream.read(4)
+    stream.seek(-len(head), os.SEEK_CUR)
+    return head
 
 
 def _opened(source) -> contextlib.AbstractContextManager[Any]:

@@ -6,7 +6,7 @@ and None stay as they are in text: an input takes them for missing, a target for
 
 import dataclasses
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -63,6 +63,13 @@ class Table:
     def row_number(self, index: int) -> int:
         """The number of a row as messages name it."""
         return index + 1 if self.row_numbers is None else int(self.row_numbers[index])
+
+
+def listed(items: Iterable[str], most: int = 20) -> str:
+    """Names and the like for a message: on one line, and not too many."""
+    items = list(items)
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
 
 
 def is_missing(cell: str | None) -> bool:
