@@ -330,6 +330,11 @@ def number(value: float | None, spec: str) -> str:
     return "not finite" if value is None else format(value, spec)
 
 
+def standard_error(values: Sequence[float]) -> float | None:
+    """Of their mean; one value has none."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+
+
 def _group(label: str) -> str:
     return label.partition("/")[0]
 
