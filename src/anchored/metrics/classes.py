@@ -1,7 +1,7 @@
 """Scores of class probabilities: accuracy, calibration, and both together.
 
-The first argument of each is a `Predictive` of classes or an array of probabilities (`_inputs`),
-the second the labels [batch] as numbers of its columns.
+The first argument of each is a `Predictive` of classes or an array of probabilities, the
+second the labels [batch] as numbers of its columns.
 """
 
 from typing import NamedTuple

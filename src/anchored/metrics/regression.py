@@ -1,6 +1,6 @@
 """Scores of continuous targets: accuracy, calibration, and both together.
 
-The first argument of each is a `Predictive`, a pair ``(mean, std)`` or draws (`_inputs`).
+The first argument of each is a `Predictive`, a pair ``(mean, std)`` or draws.
 Several outputs are averaged.
 """
 
