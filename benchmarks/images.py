@@ -38,14 +38,14 @@ import json, time
 import jax, numpy as np
 from anchored import ConvNet, Data, fit_ensemble
 from anchored.core.likelihoods import Categorical
-from anchored.paper.tables.ood import cifar
-from anchored.paper.tables.ood._table import prior_of, schedule_of
+from anchored.paper.tables import cifar
+from anchored.paper.tables.unfamiliar import prior_of, schedule_of
 s, rng = cifar.PAPER.replace(epochs={"anchored": 2}), np.random.default_rng(0)
 data = Data.make(rng.normal(size=(600, 32, 32, 3)), rng.integers(0, 8, 600))
 network, started = ConvNet.vgg13(8), time.perf_counter()
 schedule, n_members = schedule_of(s, "anchored", data.n_rows), 2
 fit_ensemble(jax.random.key(0), network, prior_of(s, network, data), Categorical(), data,
-             n_members=n_members, schedule=schedule)
+             method="anchored", n_members=n_members, schedule=schedule)
 lines = open("/proc/self/status").read().splitlines()
 peak = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 print(json.dumps({"steps": schedule.n_steps(data.n_rows), "members": n_members,
@@ -67,6 +67,7 @@ def fitting(network, x, y, n_steps: int, batch_size: int) -> float:
             prior,
             Categorical(),
             data,
+            method="anchored",
             n_members=N_MEMBERS,
             schedule=Schedule(steps * batch_size // len(x), batch_size, 0.001),
         )

@@ -1,4 +1,4 @@
-"""What in the authors' training explains their numbers: writes docs/benchmarks/protocol.json.
+"""What in the authors' training explains their numbers: docs/benchmarks/paper/paper-protocol.json.
 
 Their published scripts differ from our ``paper`` preset in ways the paper does not print:
 
@@ -14,7 +14,6 @@ trained in one program, apart from the library, so that this file can differ fro
 """
 
 import dataclasses
-import json
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -26,14 +25,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored import metrics
-from anchored._files import write_whole
 from anchored.datasets import load_paper_split
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.paper import runner
+from anchored.paper.catalogue import UNKNOWN, About
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 from anchored.prediction.predictive import Predictive
 from anchored.tuning import Settings
 
-ROOT = Path(__file__).parents[1]
-RECORD = ROOT / "docs/benchmarks/protocol.json"
+FOLDER = Path(__file__).parents[1] / "docs/benchmarks/paper"
 N_SPLITS = {"energy": 20, "yacht": 10, "kin8nm": 2, "naval": 20}
 N_MEMBERS = 5
 _EPOCHS = 20  # most in one call
@@ -275,37 +274,46 @@ class _Trainer:
         return jax.lax.map(one, (params, anchor, split))
 
 
+def plan(s: Protocol, context: runner.Context) -> list[runner.Cell]:
+    return [
+        runner.Cell(
+            f"{name}/{number}",
+            1.0,
+            partial(_cell, name, words, context.data_dir),
+            settings=PAPER_SETTINGS[name],
+        )
+        for name in runner.chosen("datasets", context.datasets, N_SPLITS, N_SPLITS)
+        for number, words in enumerate(ROWS)
+    ]
+
+
+def _cell(name: str, words: str, data_dir) -> dict:
+    protocol, seed = ROWS[words]
+    splits = run(Task.load(name, N_SPLITS[name], data_dir), PAPER_SETTINGS[name], protocol, seed)
+    told = {"training": words, "protocol": dataclasses.asdict(protocol), "seed": seed}
+    return {**told, "splits": splits}
+
+
+EXPERIMENT = runner.Experiment(
+    About(
+        "paper-protocol",
+        "beside table 1",
+        "What the authors' training adds",
+        "Their scripts do more than the paper prints.",
+        {"paper": UNKNOWN},
+    ),
+    {"paper": _THEIRS},
+    plan,
+    combine=None,
+    findings=lambda record: [],
+    tables=lambda record: [],
+)
+
+
 def main(datasets: list[str]) -> None:
     """Do what the record lacks, one run at a time."""
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    for name in datasets or N_SPLITS:
-        task = Task.load(name, N_SPLITS[name])
-        for words, (protocol, seed) in ROWS.items():
-            if name in record.get(words, {}).get("scores", {}):
-                continue
-            entry = record.setdefault(
-                words, {"protocol": dataclasses.asdict(protocol), "seed": seed, "scores": {}}
-            )
-            entry["scores"][name] = run(task, PAPER_SETTINGS[name], protocol, seed)
-            ordered = {row: record[row] for row in ROWS if row in record}
-            write_whole(RECORD, (_text(ordered) + "\n").encode())
-            nll = [scores["nll"] for scores in entry["scores"][name]]
-            print(f"{name}, {words}: {np.mean(nll):.3f}", flush=True)
-
-
-def _text(record: dict) -> str:
-    """One line for each row and data set."""
-    rows = []
-    for words, entry in record.items():
-        head = {key: value for key, value in entry.items() if key != "scores"}
-        lines = [f'"{name}": {json.dumps(_rounded(s))}' for name, s in entry["scores"].items()]
-        scores = ",\n".join(lines)
-        rows.append(f'{json.dumps(words)}: {json.dumps(head)[:-1]}, "scores": {{\n{scores}\n}}}}')
-    return "{\n" + ",\n".join(rows) + "\n}"
-
-
-def _rounded(scores: list[dict[str, float]]) -> list[dict[str, float]]:
-    return [{key: float(f"{value:.6g}") for key, value in one.items()} for one in scores]
+    context = runner.Context(0, None, datasets or None)
+    runner.run(EXPERIMENT, "paper", context, FOLDER, lambda label, *_: print(label, flush=True))
 
 
 if __name__ == "__main__":

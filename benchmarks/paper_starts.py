@@ -1,4 +1,4 @@
-"""Where members should start under the paper's settings: writes docs/benchmarks/starts.json.
+"""Where members should start under the paper's settings: docs/benchmarks/paper/paper-starts.json.
 
 The paper prints no distribution of initial parameters. As its other settings, where members start
 is settled on the training part alone: of the first standard split, 80 % of the training rows are
@@ -7,24 +7,54 @@ trained on and the rest is scored, several times over.
     python -m benchmarks.paper_starts [DATASET ...]
 """
 
-import json
+import dataclasses
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from anchored import metrics
-from anchored._files import write_whole
 from anchored.baselines import EnsembleOf
 from anchored.datasets import load_uci_split
-from anchored.paper.tables.uci.methods import Task, as_many_steps, infer
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.paper import runner
+from anchored.paper.catalogue import UNKNOWN, About
+from anchored.paper.tables.uci_methods import Task, as_many_steps, infer
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 
-RECORD = Path(__file__).parents[1] / "docs/benchmarks/starts.json"
+FOLDER = Path(__file__).parents[1] / "docs/benchmarks/paper"
 STARTS = {"prior": True, "network": False}  # at a draw of the prior, or as networks start
 TRAIN_SHARE = 0.8
-N_DIVISIONS = dict.fromkeys(PAPER_SETTINGS, 5) | {"protein": 1}
-del N_DIVISIONS["song"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How often the training part is divided; song is left out."""
+
+    n_divisions: int = 5
+    n_divisions_protein: int = 1
+
+    def divisions(self, name: str) -> range:
+        return range(self.n_divisions_protein if name == "protein" else self.n_divisions)
+
+
+def plan(s: Settings, context: runner.Context) -> list[runner.Cell]:
+    known = [name for name in PAPER_SETTINGS if name != "song"]
+    return [
+        runner.Cell(
+            f"{name}/{start}/{division}",
+            1.0,
+            partial(_cell, name, division, prior_start),
+            settings=PAPER_SETTINGS[name],
+        )
+        for name in runner.chosen("datasets", context.datasets, known, known)
+        for division in s.divisions(name)
+        for start, prior_start in STARTS.items()
+    ]
+
+
+def _cell(name: str, division: int, prior_start: bool) -> dict:
+    return {"nll": validation_nll(name, division, prior_start)}
 
 
 def validation_nll(name: str, division: int, prior_start: bool) -> float:
@@ -40,18 +70,26 @@ def validation_nll(name: str, division: int, prior_start: bool) -> float:
     return metrics.nll(infer(method, task, settings), y[held])
 
 
+EXPERIMENT = runner.Experiment(
+    About(
+        "paper-starts",
+        "beside table 1",
+        "Where members start",
+        "The paper prints no distribution of initial parameters.",
+        {"paper": UNKNOWN},
+    ),
+    {"paper": Settings()},
+    plan,
+    combine=None,
+    findings=lambda record: [],
+    tables=lambda record: [],
+)
+
+
 def main(datasets: list[str]) -> None:
     """Do what the record lacks, one fit at a time."""
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    for name in datasets or N_DIVISIONS:
-        entry = record.setdefault(name, {start: [] for start in STARTS})
-        for division in range(N_DIVISIONS[name]):
-            for start, prior_start in STARTS.items():
-                if len(entry[start]) == division:
-                    nll = validation_nll(name, division, prior_start)
-                    entry[start].append(float(f"{nll:.6g}"))
-                    write_whole(RECORD, (json.dumps(record, indent=1) + "\n").encode())
-        print(name, {start: round(float(np.mean(scores)), 3) for start, scores in entry.items()})
+    context = runner.Context(0, None, datasets or None)
+    runner.run(EXPERIMENT, "paper", context, FOLDER, lambda label, *_: print(label, flush=True))
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ def boston_fit(n_members=5, epochs=300, n_rows=455, member_map=None):
         prior,
         Gaussian(0.06),
         data,
+        method="anchored",
         n_members=n_members,
         schedule=schedule,
         member_map=member_map,

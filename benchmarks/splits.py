@@ -24,9 +24,10 @@ from anchored._files import write_whole
 from anchored.core.ensembles import Extra, MemberLoss, Own
 from anchored.core.members import best_member_map, n_cores
 from anchored.core.priors import draw_anchors
-from anchored.core.training import Batch, train
+from anchored.core.state import Batch
+from anchored.core.training import begin, train
 from anchored.core.tree import Raveller, as_pytree
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 
 RECORD = Path(__file__).parent / "results" / "splits.json"
 N_SPLITS, N_MEMBERS = 20, 5
@@ -77,6 +78,7 @@ def compare(name: str, rounds: int) -> dict:
             prior,
             likelihood,
             tables[split],
+            method="anchored",
             n_members=N_MEMBERS,
             schedule=schedule,
         )
@@ -92,14 +94,14 @@ def compare(name: str, rounds: int) -> dict:
     start = raveller.ravel_members(jax.vmap(partial(network.init, x=tables[0].x[:1]))(keys))
     anchors = raveller.ravel_members(draw_anchors(jax.random.key(1), prior, n_all))
     own = OfSplit(Own(anchors, None, None), jnp.repeat(jnp.arange(N_SPLITS), N_MEMBERS))
-    extra = Extra(raveller.ravel(prior.scale), as_pytree(likelihood), 1 / n_rows, None)
+    extra = Extra(raveller.ravel(prior.scale), as_pytree(likelihood), 1.0, None)
     rows = AllRows(extra, jnp.asarray(x.reshape(-1, n_features)), jnp.asarray(y.reshape(-1, 1)))
     loss = SplitLoss(MemberLoss(network, raveller), n_rows)
     members = best_member_map(network, n_all)
 
     def one_program():
-        params, _ = train(0, loss, start, own, rows, tables[0], schedule, members)
-        jax.block_until_ready(params)
+        state, _ = train(begin(0, loss, start, own, rows, schedule, members), tables[0], schedule)
+        jax.block_until_ready(state.theta)
 
     times = {side_by_side: [], one_program: []}
     for run in times:

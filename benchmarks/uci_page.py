@@ -9,32 +9,28 @@ benchmarks/results/splits.json what `benchmarks.splits` did.
 import json
 from pathlib import Path
 
-from anchored.datasets import describe
-from anchored.paper.pages import benchmark_page, load_records
-from anchored.paper.tables.uci.methods import as_many_steps
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
-from anchored.paper.tables.uci.published import PUBLISHED
+from anchored.paper import load
+from anchored.paper.pages import benchmark_page
+from anchored.paper.tables.uci_methods import as_many_steps
+from anchored.paper.tables.uci_scores import load_records
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS, as_printed
 from anchored.tuning import Settings
 
 ROOT = Path(__file__).parents[1]
-RECORDS = ROOT / "docs/benchmarks/table-uci"
-PROTOCOL = ROOT / "docs/benchmarks/protocol.json"
-STARTS = ROOT / "docs/benchmarks/starts.json"
+RECORDS = ROOT / "docs/benchmarks"
 SPLITS = ROOT / "benchmarks/results/splits.json"
 PAGE = ROOT / "docs/benchmarks.md"
 _TRAIN_ROWS = {"boston": 455, "concrete": 927, "energy": 691, "wine": 1439, "yacht": 277}
 
 
 def page() -> str:
-    protocol, splits = json.loads(PROTOCOL.read_text()), json.loads(SPLITS.read_text())
     return benchmark_page(
         load_records(RECORDS),
-        PUBLISHED,
         torch_seconds(),
         tuned(),
-        protocol,
-        one_program=splits["lines"],
-        starts=json.loads(STARTS.read_text()),
+        protocol=load(RECORDS / "paper", "paper-protocol"),
+        one_program=json.loads(SPLITS.read_text())["lines"],
+        starts=load(RECORDS / "paper", "paper-starts"),
     )
 
 
@@ -50,20 +46,8 @@ def torch_seconds() -> dict[str, float]:
 
 def tuned() -> dict[str, dict]:
     """Settings by data set, under the names of the paper's table."""
-    found = {}
-    for path in sorted((ROOT / "docs/benchmarks/settings").glob("*.json")):
-        s = Settings.load(path)
-        found[path.stem] = {
-            "batch_size": s.batch_size,
-            "learning_rate": s.learning_rate,
-            "noise_var": s.noise_var,
-            "first_bias_var": s.first_var,
-            "first_weight_var": s.first_var / describe(path.stem).shape[1],
-            "epochs": s.epochs,
-            "decay_rate": s.decay_rate,
-            "single_std": None if s.single_var is None else s.single_var**0.5,
-        }
-    return found
+    files = sorted((RECORDS / "settings").glob("*.json"))
+    return {path.stem: as_printed(path.stem, Settings.load(path)) for path in files}
 
 
 if __name__ == "__main__":

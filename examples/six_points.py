@@ -26,6 +26,7 @@ ensemble = fit_ensemble(
     prior,
     Gaussian(NOISE_VAR),
     Data.make(x, y),
+    method="anchored",
     n_members=10,
     schedule=Schedule(epochs=10_000, learning_rate=0.02, decay_rate=0.99),
 )

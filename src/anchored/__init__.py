@@ -16,6 +16,7 @@ _HOMES = {
     "ConvNet": "core.networks",
     "Data": "core.rows",
     "Ensemble": "core.ensembles",
+    "EnsembleState": "core.state",
     "Gaussian": "core.likelihoods",
     "HeteroskedasticGaussian": "core.likelihoods",
     "MLP": "core.networks",
@@ -25,8 +26,11 @@ _HOMES = {
     "Schedule": "core.training",
     "TableEncoder": "estimators.encoder",
     "TextCNN": "core.networks",
+    "advance": "core.state",
     "fit_ensemble": "core.ensembles",
+    "init_ensemble": "core.ensembles",
     "load": "estimators.loading",
+    "objective": "core.state",
     "report": "reporting",
 }
 # Modules that users name, wherever they live: `from anchored import gp`.
@@ -47,6 +51,7 @@ __all__ = [
     "ConvNet",
     "Data",
     "Ensemble",
+    "EnsembleState",
     "Gaussian",
     "HeteroskedasticGaussian",
     "Poisson",
@@ -55,14 +60,18 @@ __all__ = [
     "Schedule",
     "TableEncoder",
     "TextCNN",
+    "advance",
     "fit_ensemble",
+    "init_ensemble",
     "load",
+    "objective",
     "report",
 ]
 
 if TYPE_CHECKING:
     from anchored.core.ensembles import Ensemble as Ensemble
     from anchored.core.ensembles import fit_ensemble as fit_ensemble
+    from anchored.core.ensembles import init_ensemble as init_ensemble
     from anchored.core.likelihoods import Bernoulli as Bernoulli
     from anchored.core.likelihoods import Categorical as Categorical
     from anchored.core.likelihoods import Gaussian as Gaussian
@@ -73,6 +82,9 @@ if TYPE_CHECKING:
     from anchored.core.networks import TextCNN as TextCNN
     from anchored.core.priors import Prior as Prior
     from anchored.core.rows import Data as Data
+    from anchored.core.state import EnsembleState as EnsembleState
+    from anchored.core.state import advance as advance
+    from anchored.core.state import objective as objective
     from anchored.core.training import Schedule as Schedule
     from anchored.estimators import AnchoredClassifier as AnchoredClassifier
     from anchored.estimators import AnchoredRegressor as AnchoredRegressor

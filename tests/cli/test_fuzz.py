@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from anchored.cli import app, tabular
+from anchored.cli import _fitting, app
 from anchored.errors import TableError
 from anchored.tables.encoder import Encoder
 from anchored.tables.reading import Table
@@ -48,12 +48,14 @@ def model(tmp_path_factory):
 def test_mangled_tables(model, tmp_path, monkeypatch, n_files):
     """Fitting goes as far as the plan; what gets there is a table that can be fitted."""
 
-    def stop(plan, **options):
-        assert np.isfinite(plan.x).all()
-        assert len(plan.x) == len(plan.y)
+    def stop(plan, *options):
+        for inputs, y in ((plan.inputs, plan.y), (plan.test_inputs, plan.y_test)):
+            x = plan.encoder.transform(inputs)
+            assert np.isfinite(x).all()
+            assert len(x) == len(y) > 0
         raise TableError(PLANNED)
 
-    monkeypatch.setattr(tabular, "fit", stop)
+    monkeypatch.setattr(_fitting, "fit_plan", stop)
     source, path = random.Random(11), tmp_path / "table.csv"
     n_planned = n_predicted = n_refused = 0
     for i in range(n_files):

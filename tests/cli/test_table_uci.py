@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from anchored.cli import app
 from anchored.errors import EnsembleError
-from anchored.paper.pages import load_records
-from anchored.paper.tables.uci.methods import METHODS, PAPER, Method
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored.paper.tables.uci_methods import METHODS, PAPER, Method
+from anchored.paper.tables.uci_scores import load_records
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 from anchored.prediction.predictive import Predictive
 from anchored.tuning import Settings
 
@@ -28,7 +28,7 @@ def table(tmp_path):
         out = tmp_path / "new" / "out"
         result = runner.invoke(app, ["reproduce", name, "--out", str(out), *map(str, args)])
         assert "Traceback" not in result.output
-        return result, out / "table-uci"
+        return result, out
 
     return run
 
@@ -58,22 +58,20 @@ def test_scores_of_a_real_table_are_printed_and_kept(table, uci_folder):
     args = ["--preset", "smoke", "--datasets", "yacht", "--methods", "anchored-5x50, relu-gp"]
     result, folder = table(*args, "--splits", 2, "--data-dir", uci_folder)
     assert result.exit_code == 0, result.output
-    records = load_records(folder)
-    assert [(r["preset"], r["dataset"], r["method"], len(r["splits"])) for r in records] == [
-        ("smoke", "yacht", "anchored-5x50", 2),
-        ("smoke", "yacht", "relu-gp", 2),
-    ]
-    assert records[0]["settings"]["epochs"] == 60
-    assert f"Records: {folder / 'smoke'}" in result.output
+    (record,) = load_records(folder)
+    cells = [f"yacht/{method}/{i}" for method in ("anchored-5x50", "relu-gp") for i in range(2)]
+    assert (record["preset"], list(record["numbers"])) == ("smoke", cells)
+    assert record["settings"]["yacht"]["epochs"] == 60
+    assert str(folder / "smoke" / "table-uci.json") in result.output
     for words in ("RMSE", "NLL, Gaussian", "NLL, Student-t", "CRPS", "s a split"):
         assert words in result.output
     (printed,) = [line for line in result.stdout.splitlines() if "relu-gp" in line]
     cells = [cell.strip() for cell in printed.strip("│").split("│")]
-    rmse = [split["rmse"] for split in records[1]["splits"].values()]
+    rmse = [record["numbers"][cell]["rmse"] for cell in (f"yacht/relu-gp/{i}" for i in range(2))]
     error = np.std(rmse, ddof=1) / np.sqrt(2)
     assert cells[:3] == ["yacht", "relu-gp", f"{np.mean(rmse):.3f} ± {error:.2g}"]
     assert (cells[4], cells[-1]) == ("-", "2")
-    assert all(0 < split["rmse"] < 2 for split in records[1]["splits"].values())  # y spans 62
+    assert all(0 < value < 2 for value in rmse)  # y spans 62
 
 
 def test_lists_are_taken_once_and_splits_cut_to_what_there_is(table, seen, uci_folder):
@@ -97,7 +95,7 @@ def test_the_same_command_goes_on_after_an_interrupt(table, seen, uci_folder, mo
     args = ["--datasets", "yacht", "--methods", "relu-gp", "--splits", 3, "--data-dir", uci_folder]
     result, folder = table(*args, "--jobs", 1)
     assert result.exit_code == 130
-    assert f"stopped. Finished splits are kept in {folder}" in result.output
+    assert f"stopped. Finished parts are kept in {folder}" in result.output
     stop_at.clear()
     assert table(*args)[0].exit_code == 0
     assert sorted(split for _, split, _ in seen) == [0, 1, 2]
@@ -122,10 +120,9 @@ def test_own_settings_have_records_of_their_own(table, seen, uci_folder, tmp_pat
     args += ["--data-dir", uci_folder]
     result, folder = table(*args, "--settings", file)
     assert result.exit_code == 0, result.output
-    assert f"Records: {folder / 'tuned'}" in result.output
     (record,) = load_records(folder)
-    assert (record["preset"], record["method"]) == ("tuned", "single-50")
-    assert record["settings"]["first_var"] == 10.0
+    assert (record["preset"], list(record["numbers"])) == ("tuned", ["yacht/single-50/0"])
+    assert record["settings"]["yacht"]["first_var"] == 10.0
     assert seen == [("yacht", 0, SETTINGS)]
     # A folder has a file for each data set.
     other = dataclasses.replace(SETTINGS, noise_var=0.2)
@@ -143,13 +140,13 @@ def test_own_settings_have_records_of_their_own(table, seen, uci_folder, tmp_pat
         (["--datasets", " , "], "--datasets must name at least one of boston, "),
         (["--methods", "relu-pg"], "got 'relu-pg'. Did you mean 'relu-gp'?"),
         (["--preset", "defaults", "--methods", "relu-gp"], "--methods must be one of anchored-def"),
-        (["--preset", "fast"], "--preset must be one of smoke, paper, paper-splits, defaults"),
-        (["--preset", "tuned"], "--preset must be one of smoke, paper, paper-splits, defaults"),
-        (["--redraw"], "--redraw and --page are for figures"),
-        (["--page", "page.md"], "--redraw and --page are for figures"),
+        (["--preset", "fast"], "must be one of smoke, paper, paper-splits, defaults, tuned"),
+        (["--preset", "tuned"], "--preset tuned needs --settings"),
+        (["--redraw"], "there is no record of table-uci"),
+        (["--page", "page.md"], "--page is of all figures in --out: leave out table-uci."),
         (["--settings", "none.json"], "cannot read none.json: No such file or directory"),
-        (["--settings", "x", "--preset", "defaults"], "use --preset paper"),
-        (["--settings", "x", "--preset", "smoke"], "use --preset paper"),
+        (["--settings", "x", "--preset", "defaults"], "use --preset tuned"),
+        (["--settings", "x", "--preset", "smoke"], "use --preset tuned"),
     ],
 )
 def test_mistakes_are_one_clear_line_and_leave_nothing(table, args, words):
@@ -163,7 +160,7 @@ def test_mistakes_are_one_clear_line_and_leave_nothing(table, args, words):
 )
 def test_options_of_the_table_are_refused_for_a_figure(table, args):
     result, _ = table(*args, name="fig-kl")
-    one_line(result, "--datasets, --methods, --splits, --jobs and --settings are for table-uci.")
+    one_line(result, f"fig-kl takes no {args[0]}.")
 
 
 @pytest.mark.parametrize(
@@ -206,6 +203,17 @@ def test_the_list_names_the_table():
 def test_records_are_plain_json(table, seen, uci_folder):
     args = ["--datasets", "yacht", "--methods", "relu-gp", "--splits", 1]
     _, folder = table(*args, "--data-dir", uci_folder)
-    text = (folder / "paper" / "yacht" / "relu-gp.json").read_text()
+    text = (folder / "paper" / "table-uci.json").read_text()
     record = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert record["splits"]["0"]["coverage_90"] <= 1
+    assert record["numbers"]["yacht/relu-gp/0"]["coverage_90"] <= 1
+
+
+def test_another_seed_does_not_spoil_a_record(table, seen, uci_folder):
+    args = ["--datasets", "yacht", "--methods", "relu-gp", "--splits", 1]
+    _, folder = table(*args, "--data-dir", uci_folder)
+    before = (folder / "paper" / "table-uci.json").read_bytes()
+    result, _ = table(*args, "--data-dir", uci_folder, "--seed", 1)
+    one_line(result, "has seed 0; use another --out for seed 1")
+    assert (folder / "paper" / "table-uci.json").read_bytes() == before
+    assert table(*args, "--redraw")[0].exit_code == 0
+    assert (folder / "paper" / "table-uci.json").read_bytes() == before

@@ -112,9 +112,9 @@ def test_an_interrupt_before_the_first_trial_writes_nothing(tune, stubbed):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["bostn"], "DATA must be one of boston, "),
+        (["bostn"], "TABLE must be a file or one of boston, "),
         (["bostn"], "Did you mean 'boston'?"),
-        (["digits"], "DATA must be one of boston, "),
+        (["digits"], "TABLE must be a file or one of boston, "),
         (["yacht", "--data-dir", "/nowhere"], "There is no yacht.txt in /nowhere"),
         (["song", "--split", "1"], "--split must be 0, the only one, for song; got 1"),
         (["protein", "--split", "5"], "--split must be an integer from 0 to 4 for protein; got 5"),

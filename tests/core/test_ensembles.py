@@ -270,7 +270,7 @@ def test_retried_members_do_not_depend_on_the_number_of_members(line_data):
         assert_trees(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), one, two)
 
 
-FOLDS = Folds(np.arange(40) % 4, np.array([-1, 0, 1, 3, -1, 3]))
+FOLDS = Folds(np.arange(40) % 4, np.array([0, 1, 3, Folds.SEES_ALL, 3])).joined(1)
 
 
 @pytest.mark.parametrize("weight", [np.ones(40), 0.5 + np.arange(40) % 3])
@@ -295,7 +295,7 @@ def test_a_member_of_a_fold_is_the_map_given_the_other_rows(line_data, weight):
         likelihood = rms.linear_likelihood(design[seen], target[seen], 0.05)
         exact = rms.map_solutions(anchors[j : j + 1], prior, *likelihood)[0]
         np.testing.assert_allclose(found[j], exact, atol=1e-4)
-        if fold == -1:
+        if fold == Folds.SEES_ALL:
             np.testing.assert_allclose(found[j], unfolded[j], atol=1e-6)
         else:
             assert np.abs(found[j] - unfolded[j]).max() > 1e-3  # the rows left out matter
@@ -317,6 +317,8 @@ def test_rows_held_out_do_not_matter_in_batches_either(line_data, method):
         (Folds(np.zeros(3, int), np.zeros(2, int)), "`folds.of_row` must be an array of"),
         (Folds(np.zeros(40, int), np.zeros(3, int)), "`folds.of_member` must be an array of 2"),
         (Folds(np.zeros(40), np.zeros(2, int)), "`folds.of_row` must be an array of 40 whole"),
+        (Folds(np.full(40, -2), np.zeros(2, int)), "`folds.of_row` must be numbers of folds"),
+        (Folds(np.zeros(40, int), np.full(2, -1)), "`folds.of_member` must be numbers of folds"),
     ],
 )
 def test_folds_must_fit_rows_and_members(folds, named):

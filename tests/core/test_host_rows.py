@@ -9,7 +9,7 @@ from anchored import AnchoredClassifier, Data, Prior, Schedule, fit_ensemble
 from anchored.core.likelihoods import Categorical
 from anchored.core.networks import MLP, ConvNet, TextCNN
 from anchored.core.rows import HostRows, Standardiser, rows_at_once
-from anchored.core.training import _BLOCK_BYTES
+from anchored.core.state import _BLOCK_BYTES
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_standardiser_read_in_pieces_is_the_usual_one(shape, monkeypatch):
 
 
 def test_rows_of_a_file_train_the_same_members_as_rows_in_memory(monkeypatch):
-    monkeypatch.setattr("anchored.core.training._BLOCK_BYTES", 3_000)  # several blocks in a segment
+    monkeypatch.setattr("anchored.core.state._BLOCK_BYTES", 3_000)  # several blocks in a segment
     rng = np.random.default_rng(1)
     x, y = rng.normal(2.0, 3.0, (128, 5)), rng.integers(0, 2, 128)
     rows, network = host(x), MLP((8,), 2)
@@ -79,7 +79,7 @@ def test_a_classifier_reads_images_from_a_file(images):
 
 def test_no_more_than_a_few_rows_of_a_file_are_read_at_a_time(tmp_path, monkeypatch):
     """As a file of ten times the block would be: the largest piece read stays a block."""
-    monkeypatch.setattr("anchored.core.training._BLOCK_BYTES", 40 * 6 * 6 * 4)
+    monkeypatch.setattr("anchored.core.state._BLOCK_BYTES", 40 * 6 * 6 * 4)
     monkeypatch.setattr("anchored.core.training._CHECK_ROWS", 32)
     monkeypatch.setattr("anchored.core.rows._PIECE_BYTES", 40 * 6 * 6 * 4)
     assert _BLOCK_BYTES > 40 * 6 * 6 * 4

@@ -11,14 +11,19 @@ from anchored.datasets import six_points
 @given(st.integers(1, 10**7))
 def test_padding_is_small_and_takes_few_sizes(n):
     size = padded_size(n)
-    assert n <= size <= max(16, 1.13 * n)
+    assert n <= size <= max(16, (1.5 if n <= 2048 else 1.13) * n)
     assert padded_size(size) == size
+
+
+def test_a_hundred_rows_have_few_lengths():
+    assert {padded_size(n) for n in range(50, 101)} == {64, 96, 128}
 
 
 def test_padding_has_no_weight(rng):
     data = Data.make(rng.normal(size=(21, 2)), rng.normal(size=21), np.full(21, 2.0))
     assert data.x.shape[0] == padded_size(21) > 21
     assert data.total_weight == 42
+    assert data.n_rows == 21
     assert float(data.weight[21:].sum()) == 0
 
 

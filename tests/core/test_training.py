@@ -11,9 +11,11 @@ import pytest
 
 from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
 from anchored.core import training
-from anchored.core.ensembles import MemberLoss
+from anchored.core.ensembles import Extra, MemberLoss, Own
 from anchored.core.members import OneByOne, Threaded, Vmapped, _wrapped_around, best_member_map
-from anchored.core.training import train
+from anchored.core.state import DECAY_EVERY, Batch
+from anchored.core.training import begin, train
+from anchored.core.tree import as_pytree
 from anchored.errors import Status
 
 
@@ -103,13 +105,9 @@ def test_loss_is_the_negative_log_posterior_over_n(line_data):
         log_lik = likelihood.log_prob(network.apply(p, x), y).sum()
         return -(log_lik + prior.log_prob(p)) / n
 
-    from anchored.core.ensembles import Extra, Own
-    from anchored.core.training import Batch
-    from anchored.core.tree import as_pytree
-
     loss = MemberLoss(network, None)
-    batch = Batch(x, y, jnp.ones(n), jnp.arange(n), 1 / n)
-    extra = Extra(prior.scale, as_pytree(likelihood), 1 / n, None)
+    batch = Batch(x, y, jnp.ones(n), jnp.arange(n), 1 / n, n)
+    extra = Extra(prior.scale, as_pytree(likelihood), 1.0, None)
     ours = [loss(p, Own(prior.mean, None, None), extra, batch) for p in (one, two)]
     np.testing.assert_allclose(ours[0] - ours[1], posterior(one) - posterior(two), rtol=1e-4)
 
@@ -286,10 +284,9 @@ def test_a_random_loss_sees_each_step_once(line_data):
     """Steps are numbered through all segments, so that no draw of a random loss is repeated."""
     n_steps = 2_500  # three segments
     schedule = Schedule(n_steps, 64, optimiser=optax.sgd(1.0))
-    params, _ = train(
-        0, _StepSum(), jnp.zeros(2), jnp.zeros(2), None, line_data, schedule, Vmapped()
-    )
-    np.testing.assert_allclose(params, -n_steps * (n_steps - 1) / 2, rtol=1e-6)
+    state = begin(0, _StepSum(), jnp.zeros(2), jnp.zeros(2), None, schedule, Vmapped())
+    state, _ = train(state, line_data, schedule)
+    np.testing.assert_allclose(state.theta, -n_steps * (n_steps - 1) / 2, rtol=1e-6)
 
 
 def test_a_deadline_shortens_the_run_and_still_brings_the_rate_down(line_data, monkeypatch):
@@ -299,7 +296,7 @@ def test_a_deadline_shortens_the_run_and_still_brings_the_rate_down(line_data, m
 
     class Counting(Vmapped):
         def loop(self, body, state, own, shared, n_steps):
-            last = (shared.first_step + n_steps - 1) // training.DECAY_EVERY
+            last = (int(shared.step) + n_steps - 1) // DECAY_EVERY
             rates.append(float(np.exp(shared.log_rate + shared.log_decay * last)))
             done[0] += n_steps
             return super().loop(body, state, own, shared, n_steps)

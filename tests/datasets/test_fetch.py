@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from anchored.datasets import load_images, load_uci
-from anchored.datasets._folder import find_file
+from anchored.datasets.folder import find_file
 from anchored.datasets.registry import FILES
 from anchored.errors import MissingDataError
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 from anchored import Predictive, metrics
-from anchored.metrics._inputs import Samples, as_dist
+from anchored.metrics.inputs import Samples, as_dist
 
 SCORES = {
     "rmse": metrics.rmse,

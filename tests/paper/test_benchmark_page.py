@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from anchored.paper.pages import benchmark_page, load_records
-from anchored.paper.tables.uci.published import PUBLISHED
+from anchored.paper.pages import benchmark_page
+from anchored.paper.tables.uci_scores import load_records
 
 
 def record(preset, method, dataset, nll, student=None, n=20, **changed):
@@ -24,17 +24,16 @@ def record(preset, method, dataset, nll, student=None, n=20, **changed):
             "calibration_error": 0.0125,
             "seconds": 3.0,
         }
-        splits[str(i)] = scores | changed
+        splits[f"{dataset}/{method}/{i}"] = scores | changed
     return {
-        "schema": 1,
+        "schema": 2,
+        "name": "table-uci",
         "preset": preset,
-        "dataset": dataset,
-        "method": method,
         "seed": 0,
         "settings": {},
         "versions": {},
         "cores": 2,
-        "splits": splits,
+        "numbers": splits,
     }
 
 
@@ -43,7 +42,11 @@ def defaults(dataset, student, **kwargs):
 
 
 def page(*records, **kwargs):
-    return benchmark_page(records, PUBLISHED, **kwargs)
+    """Of records for a method and a data set each, put together to one for each preset."""
+    together = {}
+    for made in records:
+        together.setdefault(made["preset"], made | {"numbers": {}})["numbers"] |= made["numbers"]
+    return benchmark_page(together.values(), **kwargs)
 
 
 def section(text, title):
@@ -63,7 +66,7 @@ HEADLINE, TABLE_1 = "Without tuning by hand", "Table 1"
 def test_scores_are_means_with_the_standard_error_of_the_splits():
     values = np.random.default_rng(0).normal(2.5, 0.4, size=20)
     made = record("paper", "anchored-5x50", "boston", 0.0)
-    for split, value in zip(made["splits"].values(), values, strict=True):
+    for split, value in zip(made["numbers"].values(), values, strict=True):
         split["nll"] = float(value)
     error = values.std(ddof=1) / np.sqrt(20)
     ours, theirs, margin, in_errors = row(section(page(made), TABLE_1), "boston")
@@ -166,10 +169,15 @@ def test_the_members_of_table_1_are_scored_by_both_predictives():
 
 
 def test_the_lower_start_is_bold():
-    starts = {
-        "boston": {"prior": [2.5, 2.6], "network": [2.5, 2.5]},
-        "protein": {"prior": [2.8], "network": [2.9]},
+    nll = {
+        "boston/network/0": 2.5,
+        "boston/network/1": 2.5,
+        "boston/prior/0": 2.5,
+        "boston/prior/1": 2.6,
+        "protein/network/0": 2.9,
+        "protein/prior/0": 2.8,
     }
+    starts = {"numbers": {label: {"nll": value} for label, value in nll.items()}}
     text = section(page(starts=starts), "Where members start")
     assert row(text, "boston") == ["2.550", "**2.500**", "2"]
     assert row(text, "protein") == ["**2.800**", "2.900", "1"]
@@ -177,13 +185,16 @@ def test_the_lower_start_is_bold():
 
 
 def test_trainings_stand_line_by_line_with_a_verdict():
-    def scores(*nll):
-        return [{"nll": v, "rmse": 0.35, "coverage_90": 0.7} for v in nll]
+    def cell(training, *nll):
+        splits = [{"nll": v, "rmse": 0.35, "coverage_90": 0.7} for v in nll]
+        return {"training": training, "splits": splits}
 
-    protocol = {
-        "as in the scripts": {"scores": {"energy": scores(0.9, 1.1), "naval": scores(-7, -7.1)}},
-        "another": {"scores": {"energy": scores(2.0, 2.1)}},
+    numbers = {
+        "energy/0": cell("as in the scripts", 0.9, 1.1),
+        "energy/1": cell("another", 2.0, 2.1),
+        "naval/0": cell("as in the scripts", -7, -7.1),
     }
+    protocol = {"numbers": numbers}
     text = section(page(protocol=protocol), "What the authors' training adds")
     error = 0.2 / np.sqrt(2) / np.sqrt(2)
     assert row(text, "the paper")[:3] == ["0.96 ± 0.13", "0.35 ± 0.01", "-"]
@@ -194,7 +205,7 @@ def test_trainings_stand_line_by_line_with_a_verdict():
     ]
     assert row(text, "another")[3:] == ["-", "-", "-"]
     assert text.rstrip().endswith("wherever it was run: none.")
-    protocol["a third"] = {"scores": {"energy": scores(1.0, 1.2)}}
+    numbers["energy/2"] = cell("a third", 1.0, 1.2)
     text = section(page(protocol=protocol), "What the authors' training adds")
     assert text.rstrip().endswith('wherever it was run: "a third".')
 
@@ -281,9 +292,9 @@ def test_hyperparameters_stand_beside_the_paper_s():
 
 def test_a_split_that_is_not_finite_is_neither_hidden_nor_best():
     bad = defaults("boston", 2.0)
-    bad["splits"]["3"] |= {"nll_student_t": None, "nll": None}
+    bad["numbers"]["boston/anchored-defaults/3"] |= {"nll_student_t": None, "nll": None}
     worst = record("paper", "anchored-5x50", "boston", 2.0)
-    for split in worst["splits"].values():
+    for split in worst["numbers"].values():
         split["nll"] = None
     text = page(bad, worst)
     assert row(section(text, HEADLINE), "boston")[0] == "not finite"
@@ -295,12 +306,12 @@ def test_sections_without_records_are_left_out():
     titles = re.findall(r"^## (.*)$", page(), re.M)
     assert titles == ["Sources of the published numbers"]
     assert page(record("smoke", "anchored-5x50", "boston", 2.0)) == page()
-    with pytest.raises(ValueError, match="two records of defaults/anchored-defaults/boston"):
-        page(defaults("boston", 2.0), defaults("boston", 2.1))
+    with pytest.raises(ValueError, match="two records of the preset defaults"):
+        benchmark_page([defaults("boston", 2.0), defaults("wine", 2.1)])
 
 
-def write(folder, made, name=None):
-    path = folder / made["preset"] / made["dataset"] / f"{name or made['method']}.json"
+def write(folder, made):
+    path = folder / made["preset"] / "table-uci.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(made))
     return path
@@ -316,25 +327,32 @@ def test_records_are_loaded_as_they_were_written(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": 2}, "is not of schema 1; run it again"),
-        ({"dataset": "bostn"}, "`dataset` must be one of .* Did you mean 'boston'"),
-        ({"preset": "mine"}, "`preset` must be one of paper, defaults, smoke"),
-        ({"splits": {}}, "it has no splits"),
-        ({"splits": {"4": {"rmse": 1.0}}}, "split 4 has no nll, nll_student_t, crps"),
+        ({"schema": 1}, "it is of schema 1, this version reads 2; run it again"),
+        ({"preset": 3}, "`preset` must be text"),
+        ({"numbers": []}, "`numbers` must be an object"),
     ],
 )
 def test_a_record_that_does_not_fit_is_named(tmp_path, change, message):
-    path = write(tmp_path, record("paper", "relu-gp", "boston", 2.4) | change)
+    path = write(tmp_path, record("paper", "relu-gp", "boston", 2.4))
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ValueError, match=f"{re.escape(str(path))} cannot be used: .*{message}"):
         load_records(tmp_path)
 
 
+def test_a_split_that_lacks_a_score_is_named():
+    made = record("paper", "relu-gp", "boston", 2.4)
+    made["numbers"]["boston/relu-gp/4"] = {"rmse": 1.0}
+    with pytest.raises(ValueError, match="boston/relu-gp/4 of the record of paper has no nll, "):
+        page(made)
+
+
 def test_a_folder_without_records_or_with_misplaced_ones_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no <preset>/<dataset>/<method>\.json"):
+    with pytest.raises(FileNotFoundError, match=r"There is no <preset>/table-uci\.json"):
         load_records(tmp_path)
-    path = write(tmp_path, record("paper", "relu-gp", "boston", 2.4), name="erf-gp")
-    with pytest.raises(ValueError, match="says it is of another preset, data set or method"):
+    path = write(tmp_path, record("paper", "relu-gp", "boston", 2.4))
+    path.write_text(path.read_text().replace('"paper"', '"defaults"'))
+    with pytest.raises(ValueError, match="says it is of the preset defaults"):
         load_records(tmp_path)
     path.write_text("{")
-    with pytest.raises(ValueError, match="cannot be used: Expecting"):
+    with pytest.raises(ValueError, match="cannot be used: it is not JSON"):
         load_records(tmp_path)

@@ -11,8 +11,8 @@ from anchored.core.likelihoods import Categorical
 from anchored.datasets.images import Images
 from anchored.datasets.texts import Texts
 from anchored.paper.plotting import picture
-from anchored.paper.tables.ood import _findings, _table, cifar, fashion, imdb
-from anchored.paper.tables.ood.published import ACCURACY, METHODS, SHARE
+from anchored.paper.tables import cifar, fashion, imdb, unfamiliar, unfamiliar_record
+from anchored.paper.tables.unfamiliar_published import ACCURACY, METHODS, SHARE
 from anchored.prediction.predictive import Predictive
 
 MODULES = {"table-fashion": fashion, "table-imdb": imdb, "table-cifar": cifar}
@@ -44,9 +44,9 @@ def made_up_texts(name, data_dir=None):
 @pytest.fixture
 def made_up(monkeypatch):
     """Tiny data and tiny settings in place of the real ones."""
-    monkeypatch.setattr(_table, "SIZES", dict.fromkeys(_table.SIZES, (1, 2)))
-    names = tuple(f"{n}x {m}" for m in _table.SIZES for n in (1, 2))
-    monkeypatch.setattr(_table, "METHODS", names)
+    monkeypatch.setattr(unfamiliar, "SIZES", dict.fromkeys(unfamiliar.SIZES, (1, 2)))
+    names = tuple(f"{n}x {m}" for m in unfamiliar.SIZES for n in (1, 2))
+    monkeypatch.setattr(unfamiliar, "METHODS", names)
     for module in MODULES.values():
         load = "load_texts" if module is imdb else "load_images"
         monkeypatch.setattr(module, load, made_up_texts if module is imdb else made_up_images)
@@ -54,7 +54,7 @@ def made_up(monkeypatch):
 
 
 def settings_of(module):
-    epochs = dict.fromkeys(_table.SIZES, 2)
+    epochs = dict.fromkeys(unfamiliar.SIZES, 2)
     changes = {"n_seeds": 1, "epochs": epochs, "batch_size": 20, "n_train": 100, "n_test": 30}
     return module.PAPER.replace(**changes, narrower=64)
 
@@ -77,14 +77,15 @@ def test_every_kind_of_input_is_scored(name, made_up):
         for shift in scores["shifts"].values():
             assert np.all((np.array(shift["share"]) >= 0) & (np.array(shift["share"]) <= 1))
             assert np.isclose(np.sum(shift["histogram"]), 1.0)
-            signs = set(_table.SIGNS[:2]) if method.startswith("1x") else set(_table.SIGNS)
+            signs = set(unfamiliar.SIGNS[:2]) if method.startswith("1x") else set(unfamiliar.SIGNS)
             assert set(shift["auroc"]) == set(shift["aupr"]) == signs
 
 
 def test_another_seed_is_another_ensemble(made_up):
     settings, task = settings_of(fashion), fashion.make_task(settings_of(fashion), None)
     one, again, other = (
-        _table._cell(settings, 0, lambda: task, run, "anchored")["2x anchored"] for run in (0, 0, 1)
+        unfamiliar._cell(settings, 0, lambda: task, run, "anchored")["2x anchored"]
+        for run in (0, 0, 1)
     )
     assert one["nll"] == again["nll"] != other["nll"]
 
@@ -92,12 +93,12 @@ def test_another_seed_is_another_ensemble(made_up):
 def test_scores_agree_with_counting_by_hand():
     members = np.array([[[0.95, 0.05], [0.6, 0.4]], [[0.97, 0.03], [0.2, 0.8]]])
     dist = Predictive.from_members(members, np.zeros_like(members), Categorical.family)
-    found = _table._sureness(dist)
+    found = unfamiliar._sureness(dist)
     assert found["share"] == 0.5  # 0.96 and 0.6
     assert found["entropy"] == pytest.approx(np.mean(dist.entropy))
     assert found["histogram"][19] == found["histogram"][12] == 0.5
-    apart = _table._separation(dist, dist)["auroc"]
-    assert apart == dict.fromkeys(_table.SIGNS, 0.5)
+    apart = unfamiliar._separation(dist, dist)["auroc"]
+    assert apart == dict.fromkeys(unfamiliar.SIGNS, 0.5)
 
 
 def record_of(table: str, module) -> dict:
@@ -111,7 +112,7 @@ def record_of(table: str, module) -> dict:
     methods = {}
     for m in METHODS:
         paper = SHARE[table].get(m, dict.fromkeys(["train", *kinds], 0.01))
-        signs = _table.SIGNS[: 2 if m.startswith("1x") else 3]
+        signs = unfamiliar.SIGNS[: 2 if m.startswith("1x") else 3]
         apart = {name: {sign: [0.8, 0.9] for sign in signs} for name in ("auroc", "aupr")}
         methods[m] = {
             "accuracy": [ACCURACY[table].get(m, 88.0)] * 2,
@@ -125,7 +126,7 @@ def record_of(table: str, module) -> dict:
         }
     images = {kind: rng.integers(0, 255, (8, 8), np.uint8) for kind in ["train", *kinds]}
     examples = dict.fromkeys(images, "some words") if table == "imdb" else images
-    return {"numbers": {"methods": methods, "examples": _table._as_text(examples)}}
+    return {"numbers": {"methods": methods, "examples": unfamiliar._as_text(examples)}}
 
 
 @pytest.mark.parametrize("table", ["fashion", "imdb", "cifar"])
@@ -149,7 +150,8 @@ def test_the_papers_own_numbers_show_what_the_paper_says(table):
 def test_the_appendix_gives_the_main_table():
     """Its columns are means over the appendix's kinds of input."""
     shares = [
-        _findings.paper_share("fashion", "5x anchored", kinds) for kinds in fashion.GROUPS.values()
+        unfamiliar_record.paper_share("fashion", "5x anchored", kinds)
+        for kinds in fashion.GROUPS.values()
     ]
     assert np.round(shares, 3).tolist() == [0.452, 0.065, 0.041, 0.246, 0.006]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anchored import metrics
-from anchored.paper.tables.uci import outsiders
+from anchored.paper.tables import uci_outsiders as outsiders
 
 PACKAGES = {"ngboost": outsiders.ngboost, "catboost": outsiders.catboost}
 SCALE = 1e-3  # of the target: a package that is not blind to units would do badly

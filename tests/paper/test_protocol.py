@@ -1,7 +1,6 @@
 """The authors' training taken apart: what each part of it does to batches and scores."""
 
 import dataclasses
-import json
 
 import jax
 import numpy as np
@@ -9,7 +8,9 @@ import pytest
 from benchmarks import paper_protocol
 from benchmarks.paper_protocol import N_MEMBERS, N_SPLITS, ROWS, Net, Protocol, Task, run
 
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+from anchored import paper
+from anchored.paper.runner import plain
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 from anchored.tuning import Settings
 
 SETTINGS = Settings((8,), "relu", 0.05, 5.0, 32, 0.05, 20, 0.99)
@@ -74,11 +75,13 @@ def test_members_learn_and_those_whose_loss_rose_go_on(task, monkeypatch):
 
 
 def test_the_record_is_of_the_rows_and_splits_in_the_script():
-    record = json.loads(paper_protocol.RECORD.read_text())
-    assert list(record) == [words for words in ROWS if words in record]
-    for words, entry in record.items():
-        protocol, seed = ROWS[words]
-        assert (entry["protocol"], entry["seed"]) == (dataclasses.asdict(protocol), seed)
-        for name, scores in entry["scores"].items():
-            assert name in PAPER_SETTINGS
-            assert 2 <= len(scores) <= N_SPLITS[name]  # the page tells how many
+    record = paper.load(paper_protocol.FOLDER, "paper-protocol")
+    words = list(ROWS)
+    for label, cell in record["numbers"].items():
+        name, row = label.split("/")
+        assert cell["training"] == words[int(row)]
+        protocol, seed = ROWS[cell["training"]]
+        assert (cell["protocol"], cell["seed"]) == (dataclasses.asdict(protocol), seed)
+        assert 2 <= len(cell["splits"]) <= N_SPLITS[name]  # the page tells how many
+        row = plain(dataclasses.asdict(PAPER_SETTINGS[name]))
+        assert record["settings"][name] == row

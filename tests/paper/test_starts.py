@@ -5,20 +5,24 @@ import json
 import numpy as np
 from benchmarks import paper_starts
 
+from anchored import paper
 from anchored.datasets import Split
-from anchored.paper.tables.uci.paper import PAPER_SETTINGS, STARTED_AS_NETWORKS
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS, STARTED_AS_NETWORKS
 from anchored.tuning import Settings
 
 SETTINGS = Settings((8,), "relu", 0.05, 50.0, 16, 0.02, 5, 0.99)
 
 
 def test_the_presets_start_members_where_the_record_says():
-    record = json.loads(paper_starts.RECORD.read_text())
-    assert set(record) == set(PAPER_SETTINGS) - {"song"}
-    for name, scores in record.items():
-        assert [len(nll) for nll in scores.values()] == [paper_starts.N_DIVISIONS[name]] * 2
-        lower = np.mean(scores["network"]) < np.mean(scores["prior"])
-        assert lower == (name in STARTED_AS_NETWORKS)
+    numbers = paper.load(paper_starts.FOLDER, "paper-starts")["numbers"]
+    plan = paper_starts.plan(paper_starts.Settings(), paper.Context(0, None))
+    assert set(numbers) == {cell.label for cell in plan}
+    for name in {label.split("/")[0] for label in numbers}:
+        network, prior = (
+            np.mean([cell["nll"] for label, cell in numbers.items() if f"{name}/{start}" in label])
+            for start in ("network", "prior")
+        )
+        assert (network < prior) == (name in STARTED_AS_NETWORKS)
 
 
 def test_no_row_of_the_test_part_is_looked_at(monkeypatch):
@@ -35,15 +39,16 @@ def test_no_row_of_the_test_part_is_looked_at(monkeypatch):
 
 def test_only_what_the_record_lacks_is_fitted(monkeypatch, tmp_path, capsys):
     asked = []
-    monkeypatch.setattr(paper_starts, "RECORD", tmp_path / "starts.json")
+    monkeypatch.setattr(paper_starts, "FOLDER", tmp_path)
     monkeypatch.setattr(
         paper_starts, "validation_nll", lambda *what: asked.append(what) or float(len(asked))
     )
-    paper_starts.RECORD.write_text(json.dumps({"wine": {"prior": [0.5] * 4, "network": [0.5] * 3}}))
     paper_starts.main(["wine"])
-    assert asked == [("wine", 3, False), ("wine", 4, True), ("wine", 4, False)]
-    record = json.loads(paper_starts.RECORD.read_text())
-    assert record == {"wine": {"prior": [0.5] * 4 + [2.0], "network": [0.5] * 3 + [1.0, 3.0]}}
+    assert asked == [("wine", division, start) for division in range(5) for start in (True, False)]
+    record = paper.load(tmp_path, "paper-starts")
+    assert record["numbers"]["wine/network/0"]["nll"] == 2.0
+    del record["numbers"]["wine/network/3"]
+    (tmp_path / "paper-starts.json").write_text(json.dumps(record))
     paper_starts.main(["wine"])
-    assert len(asked) == 3
-    assert "wine" in capsys.readouterr().out
+    assert asked[10:] == [("wine", 3, False)]
+    assert "wine/network/3" in capsys.readouterr().out

@@ -8,9 +8,9 @@ from scipy import stats
 
 from anchored import paper
 from anchored.exact.rms import Normal
-from anchored.paper.figures._examples import ANCHORED
-from anchored.paper.figures._theory import check_draws
 from anchored.paper.figures.appendix_b import reproduces
+from anchored.paper.figures.examples import ANCHORED
+from anchored.paper.figures.theory import check_draws
 from anchored.paper.plotting import picture
 
 NAMES = ("fig-rms-2d", "fig-rms-cases", "fig-correlated", "appendix-b")

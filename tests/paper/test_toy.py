@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 from anchored import MLP, Categorical, Data, Gaussian, Predictive, Prior, paper
 from anchored.datasets import random_points
 from anchored.paper.figures import action, convergence, likelihoods
-from anchored.paper.figures._conditional import Trained, follow
-from anchored.paper.figures._toy import from_panel
+from anchored.paper.figures.conditional import Trained, follow
+from anchored.paper.figures.toy import from_panel
 from anchored.paper.plotting import picture
 
 

@@ -173,7 +173,8 @@ def days_since_1970(moment):
 
 
 FORMS = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y"]
-TIMES = ["", " %H:%M", "T%H:%M:%S", "T%H:%M:%SZ", " %H:%M:%S.%f"]
+FORMS += ["%d-%b-%Y", "%d %B %Y", "%d %b. %Y", "%B %d, %Y", "%b %d %Y"]
+TIMES = ["", " %H:%M", "T%H:%M:%S", "T%H:%M:%SZ", " %H:%M:%S.%f", " %I:%M %p", ", %I:%M:%S%p"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -208,6 +209,26 @@ def test_time_zones_are_turned_into_utc():
     np.testing.assert_allclose(features[:, 0], [19782 + 23.5 / 24] * 3, rtol=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("cell", "days"),
+    [
+        ("03-Jan-2024", 19725),
+        ("3 January 2024", 19725),
+        ("3 JAN 2024", 19725),
+        ("January 3, 2024", 19725),
+        ("2024-01-03 05:06 PM", 19725 + (17 * 60 + 6) / 1440),
+        ("2024-01-03 12:00 AM", 19725),
+        ("2024-01-03 12:00 p.m.", 19725.5),
+        ("9 Sept 2024", 19975),
+    ],
+)
+def test_words_and_halves_of_days(cell, days):
+    encoder, features = fitted(text([cell, "2020-01-01"]))
+    assert encoder.columns[0].kind == "date"
+    np.testing.assert_allclose(features[0, 0], days, rtol=1e-15)
+    assert encoder.columns[0].written == f"dates like {encoder.columns[0].order}"
+
+
 def test_only_cycles_that_vary():
     mondays = [f"{year}-01-01" for year in (1973, 1979, 1990)]
     assert fitted(text(mondays))[0].columns[0].cycles == ()
@@ -233,7 +254,17 @@ def test_day_and_month_that_cannot_be_told_apart():
     assert reason(text(["13/02/2024", "01/14/2024"])) == "identifier: every row has another text"
 
 
-NO_DATES = ["2023-02-29", "2024-13-01", "2024-01-01 24:00", "today", "2024", "2024-01/02"]
+NO_DATES = [
+    "2024-01-03 13:00 PM",
+    "3 Janvier 2024",
+    "30 Feb 2024",
+    "2023-02-29",
+    "2024-13-01",
+    "2024-01-01 24:00",
+    "today",
+    "2024",
+    "2024-01/02",
+]
 
 
 @pytest.mark.parametrize("cell", [*NO_DATES, "01.02.2024"])

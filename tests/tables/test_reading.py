@@ -292,6 +292,10 @@ JUNK = bytes(np.random.default_rng(3).integers(0, 256, 5_000, dtype=np.uint8))
         (JUNK, "line 1 holds"),
         (b'a,b\n1,2\n3,"x\n4,5\n6,7\n', "the quote opened in line 3 is never closed"),
         (b'a,"b\n1,2\n', "the quote opened in line 1 is never closed"),
+        (
+            b'a,b\n1,2\n3,"x\n4,5\n6,"y"\n7,8\n',
+            "the quote opened in line 3 is not closed: the next quote, in line 5, does not end",
+        ),
         (b"a,b\n1,2\n3,inf\n", "column 'b', row 2 holds an infinite number"),
         (b"a,b\n1,2\n3, -Infinity\n", "column 'b', row 2 holds an infinite number"),
         (b"a,b\n1,2\n3,1e999\n", "column 'b', row 2 holds an infinite number"),
@@ -326,7 +330,9 @@ def test_rows_of_later_blocks_are_named_as_in_the_file(monkeypatch):
     assert "line 702 holds a NUL byte" in fault_of(b"a,b\n" + b"".join(rows))
     rows[700] = b'700,"\n'
     assert "the quote opened in line 702" in fault_of(b"a,b\n" + b"".join(rows))
-    rows[700] = b"700,\xff\n"
+    rows[700], rows[900] = b'700,"x\n', b'900,"y"\n'
+    assert "the quote opened in line 702 is not closed" in fault_of(b"a,b\n" + b"".join(rows))
+    rows[700], rows[900] = b"700,\xff\n", b"900,2\n"
     assert "Line 702 is not UTF-8" in table_of(b"a,b\n" + b"".join(rows)).notes[0]
 
 
@@ -348,6 +354,17 @@ def test_files_that_are_not_there(tmp_path):
         with pytest.raises(TableError, match=part) as caught:
             read_table(path)
         assert "\n" not in str(caught.value)
+
+
+def test_quotes_that_swallow_rows_are_noted():
+    rows = [b"%d,2,z" % row for row in range(99)]
+    rows[40] = b'40,"2,z'
+    rows[70] = b'70,2",z'
+    table = table_of(b"a,b,c\n" + b"\n".join(rows))
+    [note] = table.notes
+    assert note.startswith("Column 'b', row 41 holds 31 lines in quotes that look like rows")
+    letters = table_of(b'a,b,c\n1,"Dear all,\nthe, end\nbye",2\n')
+    assert letters.notes == ()
 
 
 def test_stray_quotes_do_not_join_rows(monkeypatch):

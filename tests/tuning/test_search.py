@@ -85,7 +85,7 @@ def test_the_same_seed_repeats_a_random_search(table, result, known_prior):
 
 
 def test_another_seed_is_another_search(table, result, known_prior):
-    other = small(table, seed=1)
+    other = small(table, random_state=1)
     assert other.trials[1].settings.learning_rate != result.trials[1].settings.learning_rate
 
 
@@ -154,7 +154,7 @@ def test_rates_and_lengths_compile_nothing(table, result, traces, known_prior):
     size = result.settings.batch_size
     space = Space(batch_size=(size, size), learning_rate=(0.02, 0.2), steps=(30, 200))
     traces.clear()
-    small(table, n_trials=5, space=space, seed=1)
+    small(table, n_trials=5, space=space, random_state=1)
     assert not traces
 
 
@@ -200,7 +200,7 @@ def test_an_interrupt_before_the_first_trial_is_passed_on(table, known_prior, mo
         ({"sampler": "tep"}, "`sampler` must be one of tpe, random; got 'tep'. Did you mean 'tpe'"),
         ({"n_trials": 0}, "`n_trials` must be a positive whole number; got 0"),
         ({"max_seconds": 0}, "`max_seconds` must be a positive number; got 0"),
-        ({"seed": -1}, "`seed` must be a whole number"),
+        ({"random_state": -1}, "`random_state` must be a whole number"),
         ({"hidden": (0,)}, "`hidden` must be"),
         ({"activation": "rleu"}, "`activation` must be one of"),
         ({"n_members": 1}, "`n_members` must be at least 2"),

@@ -19,7 +19,8 @@ import numpy as np
 from anchored.baselines.problem import Problem, check_trained, predict_draws
 from anchored.core.members import Vmapped
 from anchored.core.networks import MLP
-from anchored.core.training import Batch, Schedule, train
+from anchored.core.state import Batch
+from anchored.core.training import Schedule, begin, train
 from anchored.core.tree import Carried, as_pytree, from_pytree
 from anchored.errors import bad_value
 from anchored.prediction.predictive import Predictive
@@ -46,18 +47,18 @@ class MCDropout:
             raise bad_value("rate", self.rate, "between 0 and 1, both excluded")
         key_start, key_loss, key_order, key_draw = jax.random.split(key, 4)
         start = problem.network.init(key_start, problem.data.x[:1])
-        params, info = train(
+        state = begin(
             int(jax.random.bits(key_order)),
             _DropoutLoss(problem.network, self.rate, self.n_gradient_samples),
             jax.tree.map(lambda leaf: leaf[None], start),
             key_loss[None],
             _Extra(problem.prior.scale, as_pytree(problem.likelihood), problem.data.total_weight),
-            problem.rows,
             self.schedule,
             Vmapped(),
         )
+        state, info = train(state, problem.rows, self.schedule)
         check_trained(info)
-        params = jax.tree.map(lambda leaf: leaf[0], params)
+        params = jax.tree.map(lambda leaf: leaf[0], state.theta)
         keys = jax.random.split(key_draw, self.n_draws)
         return predict_draws(problem, jax.vmap(lambda k: _dropped(k, params, self.rate))(keys))
 

@@ -52,6 +52,7 @@ class Laplace:
             problem.prior,
             problem.likelihood,
             problem.data,
+            method="regularised",
             n_members=1,
             schedule=self.schedule,
         )

@@ -46,7 +46,7 @@ class Problem:
         """The data without their padding and without rows of weight zero."""
         counted = np.flatnonzero(np.asarray(self.data.weight))
         x, y, weight = (array[counted] for array in (self.data.x, self.data.y, self.data.weight))
-        return Data(x, y, weight, len(counted))
+        return Data(x, y, weight, len(counted), self.data.total_weight)
 
 
 @runtime_checkable

@@ -22,7 +22,8 @@ from anchored.baselines.problem import (
     predict_draws,
 )
 from anchored.core.members import Vmapped
-from anchored.core.training import Batch, Schedule, TrainInfo, train
+from anchored.core.state import Batch
+from anchored.core.training import Schedule, TrainInfo, begin, train
 from anchored.prediction.predictive import Predictive
 from anchored.typing import Array
 
@@ -44,16 +45,17 @@ class MeanFieldVI:
         key_start, key_loss, key_order = jax.random.split(key, 3)
         whitened, model = Whitened.of(problem)
         mean = jax.random.normal(key_start, (1, whitened.size))
-        factors, info = train(
+        state = begin(
             int(jax.random.bits(key_order)),
             _NegativeBound(whitened, self.n_gradient_samples),
             Factors(mean, jnp.full_like(mean, jnp.log(_FIRST_SCALE))),
             key_loss[None],
             model,
-            problem.rows,
             self.schedule,
             Vmapped(),
         )
+        state, info = train(state, problem.rows, self.schedule)
+        factors = state.theta
         check_trained(info)
         return Factors(factors.mean[0], factors.log_scale[0]), info
 

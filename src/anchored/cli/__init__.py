@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from anchored.cli._inputs import OLD_NAMES
 from anchored.cli.demo import demo
 from anchored.cli.export import export
 from anchored.cli.fit import fit
@@ -18,12 +19,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(fit)
+app.command(context_settings=OLD_NAMES)(fit)
 app.command()(predict)
 app.command()(report)
 app.command()(export)
 app.command()(reproduce)
-app.command()(tune)
+app.command(context_settings=OLD_NAMES)(tune)
 app.command()(demo)
 
 

@@ -53,6 +53,8 @@ def table_errors(name: str) -> Iterator[None]:
         raise  # whoever read our output has seen enough
     except OSError as error:
         fail(f"{name}: {error.strerror or error}.")
+    except MemoryError:
+        fail(f"{name}: there is too little memory for this table; give a part of its rows.")
     except (ImportError, ValueError, EnsembleError) as error:
         message = " ".join(str(error).split())
         titled = message.startswith((repr(name), "standard input", "Reading tables needs"))

@@ -8,18 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
+from anchored.cli import _inputs
 from anchored.cli._common import (
     INTERRUPTED,
     check_coverage,
     fail,
     make_folder,
-    named,
     table_errors,
     writing_together,
 )
+from anchored.cli._inputs import Group, Hidden, Keep, Members, RandomState, Target, Time
 from anchored.errors import shown
 
-BUNDLED = ("breast_cancer", "diabetes", "iris", "wine")
 # Test rows that go into the model's file, so that `anchored report MODEL` has something to show.
 _KEPT_ROWS = 2_000
 FILES = {"model": "model.safetensors", "report": "report.html", "metrics": "metrics.json"}
@@ -31,36 +31,31 @@ def fit(
         typer.Argument(
             metavar="TABLE",
             help="CSV (also gzipped) or Parquet file, - for standard input, or a bundled table: "
-            f"{', '.join(BUNDLED)}.",
+            f"{', '.join(_inputs.BUNDLED)}.",
         ),
     ],
-    target: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
+    target: Target = None,
     task: Annotated[
-        str | None, typer.Option(help="regression or classification; else found out.")
+        str | None, typer.Option(help="regression or classification; else by the target.")
     ] = None,
-    members: Annotated[int, typer.Option(min=2, help="Networks in the ensemble.")] = 10,
-    hidden: Annotated[
-        str | None, typer.Option(help="Widths of the hidden layers, like 50 or 100,50.")
-    ] = None,
+    n_members: Members = 10,
+    hidden: Hidden = None,
     method: Annotated[
         str, typer.Option(help="anchored, regularised, unconstrained, deep or rms.")
     ] = "anchored",
+    settings: Annotated[
+        Path | None, typer.Option(help="File of `anchored tune`: prior, noise and training.")
+    ] = None,
     max_seconds: Annotated[
         float | None, typer.Option(min=1, help="Cut training short to take this long at most.")
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Share of targets that intervals should hold.")
     ] = 0.9,
-    group: Annotated[
-        str | None, typer.Option(help="Column whose equal values are not split (patients, sites).")
-    ] = None,
-    order: Annotated[
-        str | None, typer.Option("--time", help="Column of times: the last rows are the test.")
-    ] = None,
-    keep: Annotated[
-        str | None, typer.Option(help="Columns to use though they would be left out: a,b.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and the fit.")] = 0,
+    group: Group = None,
+    order: Time = None,
+    keep: Keep = None,
+    random_state: RandomState = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder for model, report and scores; else by the table.")
     ] = None,
@@ -68,47 +63,39 @@ def fit(
 ) -> None:
     """Fit a table: predictions with error bars, checked on rows set aside, and a report."""
     check_coverage(coverage)
-    widths = _widths(hidden)
-    out = out or Path(f"{_stem(table)}-model")
+    parameters = {
+        "n_members": n_members,
+        "method": method,
+        "max_seconds": max_seconds,
+        "random_state": random_state,
+        "verbose": int(not as_json),
+        **({"hidden": _inputs.widths(hidden)} if hidden else {}),
+        **({"settings": _read_settings(settings)} if settings else {}),
+    }
+    out = out or Path(f"{_inputs.stem(table)}-model")
     started = time.perf_counter()
-    content, target = _read(table, target)
-    from anchored.cli import tabular
-    from anchored.core.ensembles import METHODS
+    content, target = _inputs.read_input(table, target)
+    from anchored.cli import _fitting
+    from anchored.tables.plan import make_plan
 
-    if method not in METHODS:
-        fail(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
     with table_errors(table):
-        plan = tabular.make_plan(
-            content,
-            target,
-            task=task,
-            group=group,
-            order=order,
-            keep=tuple(name.strip() for name in keep.split(",")) if keep else (),
-            seed=seed,
+        kept = _inputs.names_of(keep)
+        plan = make_plan(
+            content, target, task=task, group=group, order=order, keep=kept, seed=random_state
         )
-    if plan.task == "classification" and METHODS[method].target_noise:
-        fail(f"--method {method} is for regression; {target!r} has classes.")
+    _check_method(method, settings, plan)
     make_folder(out, clean=True)
     if not as_json:
-        _say_plan(table, plan, tabular.expected_seconds(plan, members, widths), max_seconds)
+        seconds = _fitting.expected_seconds(plan, n_members, _inputs.widths(hidden))
+        _say_plan(table, plan, seconds, max_seconds)
     try:
         with table_errors(table):
-            fitted = tabular.fit(
-                plan,
-                members=members,
-                hidden=widths,
-                method=method,
-                max_seconds=max_seconds,
-                coverage=coverage,
-                seed=seed,
-                verbose=not as_json,
-            )
+            fitted = _fitting.fit_plan(plan, parameters, coverage)
     except KeyboardInterrupt:
         typer.echo("anchored: stopped; nothing is written.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     files = {kind: str(out / name) for kind, name in FILES.items()}
-    record = _record(table, plan, fitted, coverage, seed, files)
+    record = _record(table, plan, fitted, coverage, random_state, files)
     with table_errors(table):
         _write(out, plan, fitted, record)
     if as_json:
@@ -117,40 +104,26 @@ def fit(
         _say_result(record, time.perf_counter() - started)
 
 
-def _widths(hidden: str | None) -> tuple[int, ...] | None:
-    if hidden is None:
-        return None
-    parts = [part.strip() for part in hidden.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        fail(f"--hidden must be widths like 50 or 100,50; got {hidden!r}.")
-    return tuple(int(part) for part in parts)
+def _read_settings(path: Path):
+    from anchored.tuning import Settings
+
+    try:
+        return Settings.load(path)
+    except OSError as error:
+        fail(f"cannot read {path}: {error.strerror or error}.")
+    except ValueError as error:
+        fail(str(error))
 
 
-def _stem(table: str) -> str:
-    return "table" if table == "-" else Path(table).name.split(".")[0] or "table"
+def _check_method(method: str, settings: Path | None, plan) -> None:
+    from anchored.core.ensembles import METHODS
 
-
-def _read(name: str, target: str | None):
-    """The table, and its target column."""
-    from anchored.tables.reading import Table, read_table
-
-    if name in BUNDLED and not Path(name).exists():
-        import numpy as np
-        from sklearn import datasets
-
-        loaded = getattr(datasets, f"load_{name}")()
-        names = [str(name) for name in loaded.feature_names]
-        columns = dict(zip(names, np.asarray(loaded.data, float).T, strict=True))
-        labels = loaded.target
-        if hasattr(loaded, "target_names"):
-            labels = np.array([str(loaded.target_names[i]) for i in labels], object)
-        columns["target"] = labels if labels.dtype == object else labels.astype(float)
-        return Table(columns, len(labels)), target or "target"
-    with table_errors(name):
-        content = read_table(name)
-    if target is None:
-        fail(f"--target must name the column to predict, one of: {named(content.columns)}.")
-    return content, target
+    if method not in METHODS:
+        fail(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
+    if plan.task == "classification":
+        given = f"--method {method}" if METHODS[method].target_noise else settings and "--settings"
+        if given:
+            fail(f"{given} is for regression; {plan.target!r} has classes.")
 
 
 def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> None:
@@ -161,6 +134,9 @@ def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> No
     typer.echo(f"{plan.task.capitalize()} of {plan.target!r} in {table} ({plan.reason}).")
     n_features = len(plan.encoder.feature_names)
     typer.echo(f"Inputs: {len(plan.encoder.columns)} columns ({listed}), as {n_features} numbers.")
+    for column in plan.encoder.columns:
+        if column.written:
+            typer.echo(f"Read: {shown(column.name)} as {column.written}.")
     for name, reason in plan.encoder.left_out:
         typer.echo(f"Left out: {shown(name)}, {reason}.")
     dropped = f" {plan.n_dropped} rows without a target are left out." if plan.n_dropped else ""
@@ -227,7 +203,7 @@ def _write(out: Path, plan, fitted, record: dict) -> None:
     }
     page = anchored.report(
         fitted.model,
-        plan.x_test,
+        plan.test_inputs,
         plan.y_test,
         coverage=record["coverage"],
         title=f"{plan.target} in {record['table']}",
@@ -241,13 +217,13 @@ def _write(out: Path, plan, fitted, record: dict) -> None:
         notes=[*plan.notes, *fitted.warnings],
         gp=fitted.gp,
         row_names=plan.test_rows.tolist(),
+        dist=fitted.dist,
     )
     with writing_together(out) as stage:
         fitted.model.save(
             stage / FILES["model"],
-            encoder=plan.encoder,
             provenance=about,
-            held_out=(plan.x_test[kept], plan.y_test[kept]),
+            held_out=(plan.test_inputs.take(kept), plan.y_test[kept]),
         )
         (stage / FILES["report"]).write_text(page, encoding="utf-8")
         (stage / FILES["metrics"]).write_text(json.dumps(record, indent=2) + "\n")

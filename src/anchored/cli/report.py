@@ -27,13 +27,14 @@ def report(
     """Write one HTML file that says how far a saved model can be trusted."""
     check_coverage(coverage)
     import anchored
-    from anchored.cli import tabular
+    from anchored.cli._fitting import scores
 
     with model_errors(model):
         fitted: Any = anchored.load(model)
     about = fitted.provenance_ or {}
     with table_errors(table or str(model)):
         x, y, rows = _rows(fitted, about, table, model)
+        dist = fitted.predict_dist(x)
         level = coverage or about.get("coverage", 0.9)
         page = anchored.report(
             fitted,
@@ -45,19 +46,21 @@ def report(
             notes=about.get("notes", ()),
             gp=_comparison(about),
             row_names=rows,
+            dist=dist,
         )
-        scores = tabular.scores(fitted, x, y, level)
+        classes = getattr(fitted, "classes_", None)
+        found = scores(dist, y, classes, level)
     write(out, page.encode())
     if as_json:
         record = {"schema": 1, "model": str(model), "rows": len(y), "coverage": level}
-        typer.echo(json.dumps(record | {"scores": scores, "report": str(out)}))
+        typer.echo(json.dumps(record | {"scores": found, "report": str(out)}))
     else:
         typer.echo(f"Report: {out}")
 
 
 def _rows(model, about: dict, table: str | None, path: Path) -> tuple:
     """Inputs, targets and the names of rows: of the table, or those kept in the file."""
-    from anchored.cli import tabular
+    from anchored.tables.plan import labelled_rows
     from anchored.tables.reading import read_table
 
     if table is None:
@@ -66,7 +69,10 @@ def _rows(model, about: dict, table: str | None, path: Path) -> tuple:
         return *model.held_out_, about.get("rows")
     if model.encoder_ is None or not {"target", "task"} <= about.keys():
         fail(f"{path} was not fitted by `anchored fit`, so it cannot read tables.")
-    return tabular.rows_with_targets(model, read_table(table), about["target"], about["task"])
+    target, classes = about["target"], getattr(model, "classes_", None)
+    labels = classes is not None and classes.dtype.kind in "UO"
+    content = read_table(table, text=(*model.encoder_.text_names, *([target] if labels else [])))
+    return labelled_rows(content, target, classes)
 
 
 def _comparison(about: dict):

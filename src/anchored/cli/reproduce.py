@@ -1,12 +1,12 @@
 """``anchored reproduce``: rebuild figures and tables of the paper, and the page about them."""
 
+import math
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from anchored.cli import _table
 from anchored.cli._common import REFUSED, fail, make_folder, stop_for_now, write
 from anchored.errors import MissingDataError
 
@@ -16,11 +16,7 @@ def reproduce(
         str | None, typer.Argument(help="What to rebuild: a name of --list, or all (figures).")
     ] = None,
     preset: Annotated[
-        str,
-        typer.Option(
-            help="smoke (seconds), paper (its settings); of table-uci also paper-splits, defaults; "
-            "of other tables also cpu (what two cores can do)."
-        ),
+        str, typer.Option(help="smoke (seconds), paper (its settings), or another of --list.")
     ] = "paper",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
@@ -34,92 +30,127 @@ def reproduce(
         bool, typer.Option("--redraw", help="Draw again from the records, without running.")
     ] = False,
     page: Annotated[
-        Path | None, typer.Option(help="Write a page of all records in --out, without running.")
+        Path | None, typer.Option(help="Write a page of all figures in --out, without running.")
     ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="List what can be rebuilt and what it takes.")
     ] = False,
     datasets: Annotated[
-        str | None, typer.Option(help="table-uci: data sets, e.g. boston,yacht; else all.")
+        str | None, typer.Option(help="Of a table: data sets, e.g. boston,yacht; else all.")
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help="table-uci: methods, e.g. anchored-5x50,relu-gp; else all of ours."),
+        typer.Option(help="Of a table: methods, e.g. anchored-5x50,relu-gp; else all of ours."),
     ] = None,
     splits: Annotated[
-        int | None, typer.Option(min=1, max=20, help="table-uci: the first so many splits.")
+        int | None, typer.Option(min=1, max=20, help="Of a table: how many splits, from the first.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="table-uci: splits at a time; else one for each core.")
+        int | None, typer.Option(min=1, help="Of a table: cells at a time; else one for each core.")
     ] = None,
     settings: Annotated[
         Path | None,
-        typer.Option(help="table-uci: file (or folder of files) of `anchored tune` to use."),
+        typer.Option(help="Of table-uci: file (or folder of files) of `anchored tune` to use."),
     ] = None,
 ) -> None:
-    """Rebuild a figure of the paper (a record of its numbers and a picture) or its table."""
+    """Rebuild a figure or table of the paper: a record of its numbers, and a picture."""
+    if listed:
+        _print_catalogue()
+        return
+    if page is not None:
+        _write_page(name, page, out / preset)
+        return
+    options = {
+        "datasets": None if datasets is None else _names(datasets),
+        "methods": None if methods is None else _names(methods),
+        "splits": splits,
+        "jobs": jobs,
+        "settings": settings,
+    }
+    given = {option: value for option, value in options.items() if value is not None}
+    if settings is not None and preset == "paper":
+        preset = "tuned"
+    _make(_chosen(name, preset, given), preset, out, redraw, seed, data_dir, given)
+
+
+def _names(text: str) -> list[str]:
+    """Of a list like ``boston,yacht``."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _chosen(name: str | None, preset: str, given: dict[str, Any]) -> list:
+    """The experiments to run, if they take the options and have the preset."""
     from anchored import paper
 
-    if listed:
-        _print_experiments()
-        return
-    if name == _table.NAME:
-        if redraw or page is not None:
-            fail(f"--redraw and --page are for figures; {name} prints its scores.")
-        _table.run_table(preset, seed, out, data_dir, datasets, methods, splits, jobs, settings)
-        return
-    if any(option is not None for option in (datasets, methods, splits, jobs, settings)):
-        fail(f"--datasets, --methods, --splits, --jobs and --settings are for {_table.NAME}.")
-    if page is not None:
-        _check_preset(preset, paper.PRESETS)
-        _write_page(page, out / preset)
-        return
     if name is None:
         fail("which figure? Give one of `anchored reproduce --list`, or all.")
     try:
-        chosen = [paper.get(n) for n in (paper.MODULES if name == "all" else [name])]
+        chosen = [paper.get(n) for n in (paper.FIGURES if name == "all" else [name])]
     except ValueError as error:
         fail(str(error).replace("`NAME`", "NAME"))
     for experiment in chosen:
-        _check_preset(preset, experiment.presets)
+        wrong = [f"--{option}" for option in given if option not in experiment.options]
+        if wrong:
+            fail(f"{experiment.name} takes no {' and no '.join(wrong)}.")
+        if preset not in experiment.presets:
+            known = ", ".join(p for p in paper.PRESETS if p in experiment.presets)
+            fail(f"--preset must be one of {known}; got {preset!r}.")
+    return chosen
+
+
+def _make(
+    chosen: list,
+    preset: str,
+    out: Path,
+    redraw: bool,
+    seed: int,
+    data_dir: Path | None,
+    given: dict[str, Any],
+) -> None:
+    from anchored import paper
+
     folder, failed = out / preset, []
-    make_folder(folder)
     for experiment in chosen:
         try:
             if redraw:
-                record = _recorded(folder, experiment.name)
-                record = paper.tell(experiment, record, folder)
+                record = paper.tell(experiment, _recorded(folder, experiment.name), folder)
             else:
-                record = _run(experiment, preset, paper.Context(seed, data_dir), folder)
+                record = _run(experiment, preset, folder, seed, data_dir, **given)
         except typer.Exit as stopped:
             if stopped.exit_code != REFUSED or len(chosen) == 1:
                 raise
             failed.append(experiment.name)  # the others may do better
             continue
-        pictures = _draw_record(experiment, record, folder)
-        _print_record(record, folder, pictures)
+        _print_record(record, folder, _draw_record(experiment, record, folder))
     if failed:
         fail(f"not made: {', '.join(failed)}.")
 
 
-def _check_preset(preset: str, known) -> None:
-    if preset not in known:
-        fail(f"--preset must be one of {', '.join(sorted(known, reverse=True))}; got {preset!r}.")
-
-
-def _run(experiment, preset: str, context, folder: Path) -> dict:
+def _run(
+    experiment,
+    preset: str,
+    folder: Path,
+    seed: int,
+    data_dir: Path | None,
+    jobs: int | None = None,
+    **options,
+) -> dict:
     from anchored import paper
+    from anchored.core.members import n_cores
     from anchored.estimators.progress import cell_bar
 
+    context = paper.Context(seed, data_dir, **options)
     try:
         with cell_bar(experiment.name) as on_cell:
-            return paper.run(experiment, preset, context, folder, on_cell)
+            return paper.run(experiment, preset, context, folder, on_cell, jobs or n_cores())
     except KeyboardInterrupt:
         stop_for_now(folder, "parts")
     except (MissingDataError, ModuleNotFoundError) as error:
-        fail(f"{experiment.name} needs {' and '.join(experiment.needs)}: {error}")
+        fail(f"{experiment.name} needs {' and '.join(experiment.about.needs)}: {error}")
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}.")
+    except ValueError as error:
+        fail(str(error))
 
 
 def _recorded(folder: Path, name: str) -> dict:
@@ -133,12 +164,14 @@ def _recorded(folder: Path, name: str) -> dict:
         fail(f"the record of {name} in {folder} cannot be read: {error}")
 
 
-def _write_page(page: Path, folder: Path) -> None:
-    """A Markdown page of the records in ``folder``, in the paper's order."""
+def _write_page(name: str | None, page: Path, folder: Path) -> None:
+    """A Markdown page of the figures recorded in ``folder``, in the paper's order."""
     from anchored import paper
     from anchored.paper.pages import reproduction_page
 
-    found = [name for name in paper.MODULES if (folder / f"{name}.json").is_file()]
+    if name is not None:
+        fail(f"--page is of all figures in --out: leave out {name}.")
+    found = [name for name in paper.FIGURES if (folder / f"{name}.json").is_file()]
     if not found:
         fail(f"there are no records in {folder}: run some figures first.")
     pictures = Path(os.path.relpath(folder, page.parent)).as_posix()
@@ -152,6 +185,8 @@ def _draw_record(experiment, record: dict, folder: Path) -> list[Path]:
     """The picture of a record, as PNG and SVG; none if matplotlib is not installed."""
     from anchored.paper.plotting import picture
 
+    if experiment.draw is None:
+        return []
     try:
         files = picture(lambda figure: experiment.draw(figure, record), experiment.size)
     except ImportError:
@@ -184,26 +219,27 @@ def _print_record(record: dict, folder: Path, pictures: list[Path]) -> None:
     )
 
 
-def _print_experiments() -> None:
+def _print_catalogue() -> None:
+    """Names are never cut, whatever the width; the other columns fold."""
     from rich.console import Console
     from rich.table import Table
 
-    from anchored import paper
+    from anchored.paper.catalogue import CATALOGUE, PRESETS
 
-    table = Table("name", "in the paper", "what it shows", "smoke", "paper", "needs")
-    for name in paper.MODULES | paper.TABLES:
-        e = paper.get(name)
-        times = [
-            f"{e.seconds[preset]:,.0f} s" if preset in e.seconds else "days"
-            for preset in paper.PRESETS
-        ]
-        table.add_row(name, e.figure, e.title, *times, ", ".join(e.needs))
-    table.add_row(
-        _table.NAME,
-        "tables 1, 4, 5, 6",
-        "UCI regression: every method on every split",
-        "30 s",
-        "hours",
-        "the UCI tables",
-    )
-    Console().print(table)
+    table = Table()
+    table.add_column("name", no_wrap=True, min_width=max(map(len, CATALOGUE)))
+    for title in ("in the paper", "what it shows", "presets", "needs"):
+        table.add_column(title, overflow="fold")
+    for name, about in CATALOGUE.items():
+        times = [f"{p} {_time(about.seconds[p])}" for p in PRESETS if p in about.seconds]
+        table.add_row(name, about.figure, about.title, "\n".join(times), ", ".join(about.needs))
+    console = Console()
+    console.print(table)
+    for preset, meaning in PRESETS.items():
+        console.print(f"{preset}: {meaning}", highlight=False)
+
+
+def _time(seconds: float) -> str:
+    if math.isnan(seconds):
+        return "(not timed)"
+    return f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"

@@ -1,4 +1,4 @@
-"""``anchored tune``: search the settings of a data set the paper's way."""
+"""``anchored tune``: search the settings of a table the paper's way."""
 
 import dataclasses
 import json
@@ -10,54 +10,69 @@ from typing import Annotated, Any
 
 import typer
 
-from anchored.cli._common import fail, make_folder
+from anchored.cli import _inputs
+from anchored.cli._common import INTERRUPTED, fail, make_folder, table_errors
+from anchored.cli._inputs import Group, Hidden, Keep, Members, RandomState, Target, Time
 from anchored.errors import EnsembleError, MissingDataError, unknown_name
 
 _N_SHOWN = 5  # best trials printed
 
 
 def tune(
-    data: Annotated[str, typer.Argument(help="A UCI table of the paper, or diabetes.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="A file as for `anchored fit`, with --target; or a UCI table of the paper, or "
+            "diabetes.",
+        ),
+    ],
+    target: Target = None,
     split: Annotated[
-        int, typer.Option(min=0, max=19, help="Standard split whose training part is used.")
-    ] = 0,
-    trials: Annotated[int, typer.Option(min=1, help="Schedules to try.")] = 30,
-    sampler: Annotated[str, typer.Option(help="tpe, or random as in the paper.")] = "tpe",
-    members: Annotated[int, typer.Option(min=2, help="Networks in the ensemble.")] = 5,
-    hidden: Annotated[
-        list[int] | None,
-        typer.Option(min=1, help="Width of a hidden layer, 50 if not given; repeat for more."),
+        int | None,
+        typer.Option(min=0, max=19, help="Standard split of a UCI table, 0 if not given."),
     ] = None,
+    n_trials: Annotated[int, typer.Option(min=1, help="Schedules to try.")] = 30,
+    sampler: Annotated[str, typer.Option(help="tpe, or random as in the paper.")] = "tpe",
+    n_members: Members = 5,
+    hidden: Hidden = None,
     max_seconds: Annotated[
-        float, typer.Option(min=0, help="Begin no other schedule after so many seconds.")
+        float, typer.Option(min=0, help="Begin no other schedule after this many seconds.")
     ] = math.inf,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    group: Group = None,
+    order: Time = None,
+    keep: Keep = None,
+    random_state: RandomState = 0,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of data files; else $ANCHORED_DATA.")
+        Path | None, typer.Option(help="Folder of UCI tables; else $ANCHORED_DATA.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File of the settings; else settings/DATA.json.")
+        Path | None, typer.Option(help="File of the settings; else settings/TABLE.json.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the search as JSON.")] = False,
 ) -> None:
-    """Tune prior, noise and training on a validation split; write the settings to a file."""
-    from anchored.paper.tables.uci.paper import PAPER_SETTINGS
+    """Tune prior, noise and training on the rows that `fit` trains on; write the settings."""
+    from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 
-    names = (*PAPER_SETTINGS, "diabetes")
-    if data not in names:
-        fail(str(unknown_name("DATA", data, names)).replace("`DATA`", "DATA"))
-    out = out or Path("settings") / f"{data}.json"
+    out = out or Path("settings") / f"{_inputs.stem(data)}.json"
     make_folder(out.parent)
     if out.is_dir():
         fail(f"cannot write {out}: it is a folder.")
-    x, y = _training_part(data, split, data_dir)
+    if data in (*PAPER_SETTINGS, "diabetes") and target is None and not Path(data).exists():
+        _refuse("a file with --target", group=group, time=order, keep=keep)
+        split = split or 0
+        x, y = _standard_part(data, split, data_dir)
+    else:
+        _refuse("a UCI table", split=split, data_dir=data_dir)
+        chosen = {"group": group, "order": order, "keep": _inputs.names_of(keep)}
+        x, y = _training_rows(data, target, chosen | {"seed": random_state})
     options = {
-        "hidden": tuple(hidden or (50,)),
-        "n_members": members,
+        "hidden": _inputs.widths(hidden) or (50,),
+        "n_members": n_members,
         "sampler": sampler,
-        "n_trials": trials,
+        "n_trials": n_trials,
         "max_seconds": max_seconds,
-        "seed": seed,
+        "random_state": random_state,
     }
     started = time.perf_counter()
     result = _search(data, x, y, options, shown=not as_json)
@@ -66,22 +81,50 @@ def tune(
         result.settings.save(out)
     except OSError as error:
         fail(f"cannot write {out}: {error.strerror}.")
-    paper = PAPER_SETTINGS.get(data)
+    paper = PAPER_SETTINGS.get(data) if target is None else None
     if as_json:
-        record = {"data": data, "split": split, "sampler": sampler, "members": members}
-        record |= {"seed": seed, "rows": len(y), "seconds": seconds, **_as_record(result)}
-        record |= {"paper": paper and dataclasses.asdict(paper), "out": str(out)}
-        typer.echo(json.dumps(record))
+        record = {"data": data, "target": target, "split": split, "sampler": sampler}
+        record |= {"members": n_members, "seed": random_state, "rows": len(y), "seconds": seconds}
+        record |= {**_as_record(result), "paper": paper and dataclasses.asdict(paper)}
+        typer.echo(json.dumps(record | {"out": str(out)}))
     else:
         _print_result(data, result, paper)
-        typer.echo(f"Tuned on {len(y):,} rows of split {split} in {seconds:.0f} s. Settings: {out}")
+        typer.echo(f"Tuned on {len(y):,} training rows in {seconds:.0f} s. Settings: {out}")
+        if target is not None:
+            typer.echo(f"Fit: anchored fit {data} --target {target} --settings {out}")
     if result.ended == "interrupt":
         n_done = len(result.trials)
         typer.echo(f"anchored: stopped. {out} has the best of {n_done} finished trials.", err=True)
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
 
 
-def _training_part(data: str, split: int, data_dir: Path | None):
+def _refuse(need: str, **given) -> None:
+    for name, value in given.items():
+        if value is not None:
+            fail(f"--{name.replace('_', '-')} needs {need}.")
+
+
+def _training_rows(name: str, target: str | None, chosen: dict[str, Any]):
+    """Features and targets of the rows that `anchored fit` would train on."""
+    from anchored.paper.tables.uci_settings import PAPER_SETTINGS
+    from anchored.tables.plan import make_plan
+
+    if target is None and not Path(name).exists() and name not in _inputs.BUNDLED:
+        known = (*PAPER_SETTINGS, "diabetes")
+        fail(
+            str(unknown_name("TABLE", name, known)).replace(
+                "`TABLE` must be", "TABLE must be a file or"
+            )
+        )
+    content, target = _inputs.read_input(name, target)
+    with table_errors(name):
+        plan = make_plan(content, target, **chosen)
+        if plan.task == "classification":
+            fail(f"settings are for regression; {target!r} has classes.")
+        return plan.encoder.transform(plan.inputs), plan.y
+
+
+def _standard_part(data: str, split: int, data_dir: Path | None):
     from anchored.datasets import load_table, load_uci_split, standard_split
 
     if data == "diabetes":

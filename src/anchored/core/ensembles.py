@@ -21,7 +21,8 @@ from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.members import OneByOne, best_member_map, n_members_of
 from anchored.core.priors import Prior, member_keys
 from anchored.core.rows import Data, HostRows, input_type, rows_at_once
-from anchored.core.training import Batch, OnCheck, Schedule, TrainInfo, train
+from anchored.core.state import Batch, EnsembleState
+from anchored.core.training import OnCheck, Schedule, TrainInfo, begin, finite_members, train
 from anchored.core.tree import (
     Carried,
     Raveller,
@@ -32,7 +33,7 @@ from anchored.core.tree import (
 )
 from anchored.errors import Status, bad_value, unknown_name
 from anchored.prediction.predictive import Predictive
-from anchored.typing import Array, Likelihood, MemberMap, Network, Params
+from anchored.typing import Array, Likelihood, MemberMap, Network, Number, Params
 
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
@@ -69,6 +70,24 @@ class Ensemble:
     member_ids: tuple[int, ...]  # numbers of the members kept, in order
     info: TrainInfo  # of all members trained, dropped ones included; objectives of first tries
     retrained: tuple[int, ...]  # members that diverged and were trained again
+
+    @classmethod
+    def of_state(cls, state: EnsembleState, info: TrainInfo | None = None) -> "Ensemble":
+        """The members of a state that did not diverge, by what is known of their training."""
+        if info is None:
+            finite = finite_members(state.theta)
+            status = np.where(finite, Status.STEP_LIMIT, Status.DIVERGED)
+            info = TrainInfo(status, np.zeros((0, len(status))), np.array([int(state.step)]))
+        kept = np.flatnonzero(info.status != Status.DIVERGED)
+        return cls(
+            state.plan.loss.network,
+            from_pytree(state.extra.likelihood),
+            take_members(state.params, kept),
+            take_members(state.centres, kept),
+            tuple(int(j) for j in kept),
+            info,
+            (),
+        )
 
     @property
     def n_members(self) -> int:
@@ -141,12 +160,59 @@ def _in_blocks(network: Network, function, params: Params, shared, x) -> list[np
 class Folds(NamedTuple):
     """Rows held out from some members: member j does not see the rows of fold ``of_member[j]``.
 
-    Its objective is then the negative log posterior given the other rows. A fold that no row
-    has (-1, say) makes a member that sees all of them.
+    Its objective is then the negative log posterior given the other rows. Folds are numbered
+    from 0; a row of `IN_NONE` is seen by all, and a member of `SEES_ALL` sees all rows.
     """
 
     of_row: np.ndarray  # [row] of whole numbers
     of_member: np.ndarray  # [member]
+
+    IN_NONE = -1  # as a row's fold
+    SEES_ALL = -2  # as a member's
+
+    def joined(self, n_members: int) -> "Folds":
+        """With as many members before the others that see all rows."""
+        first = np.full(n_members, self.SEES_ALL)
+        return self._replace(of_member=np.concatenate([first, self.of_member]))
+
+
+def init_ensemble(
+    key: Array,
+    network: Network,
+    prior: Prior,
+    likelihood: Likelihood,
+    data: Data,
+    *,
+    method: str = "anchored",
+    n_members: int = 10,
+    schedule: Schedule | None = None,
+    start: Params | None = None,
+    folds: Folds | None = None,
+    member_map: MemberMap | None = None,
+) -> EnsembleState:
+    """Members before their first step: `advance` trains them, `objective` looks at them.
+
+    Arguments are those of `fit_ensemble`. Of ``data`` shapes and capacity count, and the rows
+    of ``folds``; of ``schedule`` the batch size, the rates and the optimiser. Rows that come
+    later are seen by all members.
+    """
+    row = checked_method(method, likelihood, n_members)
+    _check_model(network, prior, likelihood, data)
+    _check_folds(folds, data.n_rows, n_members)
+    schedule = schedule or Schedule()
+    if member_map is None:
+        work = Raveller.like(prior.scale).size * min(schedule.batch_size, data.n_rows)
+        member_map = best_member_map(network, n_members, work)
+    key_anchor, key_init, key_noise, seed = draw_keys(key)
+    centres = _centres(key_anchor, prior, n_members, row.anchors)
+    if start is None:
+        start = _initial_params(network, key_init, range(n_members), data.x[:1])
+    own = Own(centres, None, None if folds is None else jnp.asarray(folds.of_member))
+    if row.target_noise:
+        own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
+    of_row = None if folds is None else _padded_folds(folds, data)
+    extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
+    return _begun(int(seed), network, start, own, extra, schedule, member_map)
 
 
 def fit_ensemble(
@@ -183,45 +249,30 @@ def fit_ensemble(
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
     """
-    row = checked_method(method, likelihood, n_members)
-    _check_model(network, prior, likelihood, data)
-    _check_folds(folds, data.n_rows, n_members)
     schedule = schedule or Schedule()
-    if member_map is None:
-        work = Raveller.like(prior.scale).size * min(schedule.batch_size, data.n_rows)
-        member_map = best_member_map(network, n_members, work)
-    key_anchor, key_init, key_noise, seed = draw_keys(key)
-    centres = _centres(key_anchor, prior, n_members, row.anchors)
-    if start is None:
-        start = _initial_params(network, key_init, range(n_members), data.x[:1])
-    own = Own(centres, None, None if folds is None else jnp.asarray(folds.of_member))
-    if row.target_noise:
-        own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
-    fit = partial(
-        _train_members,
-        int(seed),
+    state = init_ensemble(
+        key,
         network,
         prior,
         likelihood,
         data,
-        penalty=float(row.penalised) / data.total_weight,
+        method=method,
+        n_members=n_members,
+        schedule=schedule,
+        start=start,
         folds=folds,
         member_map=member_map,
     )
-    params, info = fit(start, own, schedule, on_check=on_check)
+    state, info = train(state, data, schedule, on_check)
     failed = np.flatnonzero(info.status == Status.DIVERGED)
     if len(failed):
-        params, info = _retrain(fit, params, info, failed, own, schedule, network, key_init, data)
-    kept = np.flatnonzero(info.status != Status.DIVERGED)
-    return Ensemble(
-        network,
-        likelihood,
-        take_members(params, kept),
-        take_members(own.centre, kept),
-        tuple(int(j) for j in kept),
-        info,
-        tuple(int(j) for j in failed),
-    )
+        slower = schedule.slower(_RETRY_RATE)
+        again, second = train(
+            _again(jax.random.clone(key), state, failed, slower, data), data, slower
+        )
+        state = _with_members(state, failed, again)
+        info.status[failed] = second.status
+    return dataclasses.replace(Ensemble.of_state(state, info), retrained=tuple(map(int, failed)))
 
 
 class Own(NamedTuple):
@@ -237,7 +288,7 @@ class Extra(NamedTuple):
 
     scale: Params
     likelihood: Carried
-    penalty: float
+    penalty: Number  # 1, or 0 if the prior does not count
     folds: Array | None  # [row]
 
 
@@ -249,15 +300,18 @@ class MemberLoss:
     raveller: Raveller | None  # set if parameters come as one vector
 
     def __call__(self, params: Params, own: Own, extra: Extra, batch: Batch) -> Array:
-        y = batch.y if own.noise is None else batch.y + own.noise[batch.rows]
+        y = batch.y
+        if own.noise is not None:  # a row of weight w is the mean of w rows, so has 1/w of it
+            share = jnp.sqrt(jnp.where(batch.weight > 0, batch.weight, 1.0))
+            y = y + own.noise[batch.rows] / share[:, None]
         network_params = params if self.raveller is None else self.raveller.unravel(params)
         outputs = self.network.apply(network_params, batch.x)
         log_prob = from_pytree(extra.likelihood).log_prob(outputs, y)
         weight = batch.weight
         if own.fold is not None and extra.folds is not None:
             weight = weight * (extra.folds[batch.rows] != own.fold)
-        pull = 0.5 * extra.penalty * squared_distance(params, own.centre, extra.scale)
-        return pull - batch.scale * jnp.sum(weight * log_prob)
+        pull = 0.5 * squared_distance(params, own.centre, extra.scale) / batch.total
+        return extra.penalty * pull - batch.scale * jnp.sum(weight * log_prob)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,36 +336,27 @@ class _Outputs:
         return (self.network.apply(params, shared[1]),)
 
 
-def _train_members(
-    seed,
-    network,
-    prior,
-    likelihood,
-    data,
-    start,
-    own,
-    schedule,
-    penalty,
-    folds,
-    member_map,
-    on_check=None,
-):
-    """Train the members whose initial parameters and own parts are given."""
-    of_row = None if folds is None else _padded_folds(folds, data)
-    extra = Extra(prior.scale, as_pytree(likelihood), penalty, of_row)
+def _begun(
+    seed: int,
+    network: Network,
+    start: Params,
+    own: Own,
+    extra: Extra,
+    schedule: Schedule,
+    member_map: MemberMap,
+) -> EnsembleState:
+    """The state of members whose initial parameters and own parts are given as trees."""
     # An optimiser may treat leaves differently, and large ones take longer to join than to step.
     if schedule.optimiser is not None or isinstance(member_map, OneByOne):
-        loss = MemberLoss(network, None)
-        extra = extra._replace(scale=jax.tree.map(_one_for_all, prior.scale))
-        return train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
+        extra = extra._replace(scale=jax.tree.map(_one_for_all, extra.scale))
+        return begin(seed, MemberLoss(network, None), start, own, extra, schedule, member_map)
     # Adam does not: one vector for each small member compiles and runs faster.
-    raveller = Raveller.like(prior.scale)
+    raveller = Raveller.like(extra.scale)
     start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
-    scale = jnp.asarray(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(prior.scale)]))
-    own, extra = own._replace(centre=centre), extra._replace(scale=scale)
+    scale = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(extra.scale)])
+    own, extra = own._replace(centre=centre), extra._replace(scale=jnp.asarray(scale))
     loss = MemberLoss(network, raveller)
-    params, info = train(seed, loss, start, own, extra, data, schedule, member_map, on_check)
-    return raveller.unravel_members(params), info
+    return begin(seed, loss, start, own, extra, schedule, member_map, raveller)
 
 
 def _one_for_all(scale: Array) -> Array:
@@ -319,15 +364,28 @@ def _one_for_all(scale: Array) -> Array:
     return jnp.max(scale) if np.ptp(scale) == 0 else scale
 
 
-def _retrain(fit, params, info, failed, own, schedule, network, key_init, data):
-    """Second try for diverged members: new initial draw, same anchor, a lower rate."""
-    key_again = jax.random.fold_in(key_init, _AGAIN)
-    start = _initial_params(network, key_again, failed.tolist(), data.x[:1])
-    again, second = fit(start, take_members(own, failed), schedule.slower(_RETRY_RATE))
-    params = jax.tree.map(lambda old, new: old.at[failed].set(new), params, again)
-    status = info.status.copy()
-    status[failed] = second.status
-    return params, info._replace(status=status)
+def _again(
+    key: Array, state: EnsembleState, failed: np.ndarray, schedule: Schedule, data: Data
+) -> EnsembleState:
+    """Second try of diverged members: a new initial draw, the same anchor, another schedule."""
+    plan, key_again = state.plan, jax.random.fold_in(draw_keys(key)[1], _AGAIN)
+    theta = _initial_params(plan.loss.network, key_again, failed.tolist(), data.x[:1])
+    if plan.raveller is not None:
+        theta = plan.raveller.ravel_members(theta)
+    own = take_members(state.own, failed)
+    given = (state.seed, plan.loss, theta, own, state.extra)
+    return begin(*given, schedule, plan.member_map, plan.raveller)
+
+
+def _with_members(state: EnsembleState, index: np.ndarray, others: EnsembleState) -> EnsembleState:
+    """Some members replaced by others."""
+
+    def put(old: Array, new: Array) -> Array:
+        out = np.array(old)
+        out[index] = new
+        return jnp.asarray(out)
+
+    return dataclasses.replace(state, theta=jax.tree.map(put, state.theta, others.theta))
 
 
 def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
@@ -382,9 +440,14 @@ def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: D
 def _check_folds(folds: Folds | None, n_rows: int, n_members: int) -> None:
     if folds is None:
         return
-    for name, numbers, length in zip(Folds._fields, folds, (n_rows, n_members), strict=True):
+    for name, numbers, length, other in (
+        ("of_row", folds.of_row, n_rows, Folds.IN_NONE),
+        ("of_member", folds.of_member, n_members, Folds.SEES_ALL),
+    ):
         if np.shape(numbers) != (length,) or np.asarray(numbers).dtype.kind not in "iu":
             raise bad_value(f"folds.{name}", numbers, f"an array of {length} whole numbers")
+        if not np.all((np.asarray(numbers) >= 0) | (np.asarray(numbers) == other)):
+            raise bad_value(f"folds.{name}", numbers, f"numbers of folds, 0 and up, or {other}")
 
 
 def _centres(key: Array, prior: Prior, n_members: int, anchors: bool) -> Params:
@@ -425,16 +488,15 @@ def draw_keys(key: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def _padded_folds(folds: Folds, data: Data) -> Array:
-    of_row = np.zeros(len(data.weight), np.int32)
+    of_row = np.full(len(data.weight), Folds.IN_NONE, np.int32)
     of_row[: data.n_rows] = folds.of_row
     return jnp.asarray(of_row)
 
 
 def _target_noise(key: Array, likelihood: Likelihood, data: Data, n_members: int) -> Array:
-    """Noise [member, row, target]; a row of weight w is the mean of w rows, so has 1/w of it."""
+    """Noise [member, place, target] of rows of weight one."""
     draw = partial(likelihood.sample, outputs=jnp.zeros_like(data.y))
-    noise = jax.vmap(draw)(member_keys(key, n_members))
-    return noise / jnp.sqrt(jnp.where(data.weight > 0, data.weight, 1.0))[:, None]
+    return jax.vmap(draw)(member_keys(key, n_members))
 
 
 def _blocks(x: np.ndarray | HostRows) -> Iterator[tuple[Array, int]]:

@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.errors import bad_value
 from anchored.typing import Array
 
 _PIECE_BYTES = 2**26  # read at a time from rows that stay where they are
 _TABLE_ROWS, _IMAGE_ROWS = 16_384, 512
+_LEAST_LENGTH, _FEW_LENGTHS = 16, 2_048  # of padded rows: the least; very few up to here
 _ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
 
 # Changes a batch of inputs at random, as they are before standardising: (generator, x) -> x.
@@ -23,19 +25,22 @@ Augment = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 class Data:
     """Training rows on the device; inputs too large for it stay `HostRows`.
 
-    Rows are padded with weight zero to one of a few lengths, so that data sets of nearly
-    the same size share one compiled program. `HostRows` are not.
+    There may be room for more rows than there are: places without a row have weight zero. `make`
+    leaves room up to one of a few lengths, so that data sets of nearly the same size share one
+    compiled program; `with_capacity` makes room for rows to come. `HostRows` have none.
 
     Attributes
     ----------
-    x : [padded, ...], y : [padded, target], weight : [padded].
-    n_rows : rows that are not padding.
+    x : [place, ...], y : [place, target], weight : [place].
+    n_rows : how many places have a row; the first.
+    total_weight : N of the scaling contract: how many rows the data stand for.
     """
 
     x: Any
     y: Array
     weight: Array
     n_rows: int
+    total_weight: float
 
     @classmethod
     def make(cls, x, y, weight=None) -> "Data":
@@ -44,31 +49,72 @@ class Data:
         A weight w counts a row w times; rows of weight zero do not count at all.
         """
         x = x if isinstance(x, HostRows) else np.asarray(x)
-        y = np.asarray(y)
-        weight = np.ones(len(x)) if weight is None else np.asarray(weight)
-        if not len(x) == len(y) == len(weight):
-            raise ValueError(
-                f"`x`, `y` and `weight` must have as many rows each; got {len(x)}, {len(y)} "
-                f"and {len(weight)}."
-            )
-        y = y[:, None] if y.ndim == 1 else y
-        if not (len(x) and np.all(weight >= 0) and np.any(weight > 0)):
+        y, weight = _rows_like(x, y, weight)
+        if not (len(x) and np.any(weight > 0)):
             raise ValueError("`weight` must be non-negative with at least one row above zero.")
         if isinstance(x, HostRows):
-            size = len(x)
-            return cls(x, _padded(y, size, np.float32), _padded(weight, size, np.float32), size)
-        size = padded_size(len(x))
-        return cls(
-            _padded(x, size, input_type(x.dtype)),
-            _padded(y, size, np.float32),
-            _padded(weight, size, np.float32),
-            len(x),
-        )
+            on_device, size = x, len(x)
+        else:
+            size = padded_size(len(x))
+            on_device = _padded(x, size, input_type(x.dtype))
+        y, weight = _padded(y, size, np.float32), _padded(weight, size, np.float32)
+        return cls(on_device, y, weight, len(x), float(np.sum(weight)))
 
-    @property
-    def total_weight(self) -> float:
-        """N of the scaling contract: how many rows the data stand for."""
-        return float(jnp.sum(self.weight))
+    def with_capacity(self, n: int) -> "Data":
+        """The same rows with room for ``n`` in all."""
+        if isinstance(self.x, HostRows) or n < self.n_rows:
+            raise bad_value("n", n, f"at least {self.n_rows}, the rows there are, all in memory")
+        x, y, weight = (
+            _padded(np.asarray(a)[: self.n_rows], n, a.dtype) for a in (self.x, self.y, self.weight)
+        )
+        return dataclasses.replace(self, x=x, y=y, weight=weight)
+
+    def append(self, x, y, weight=None) -> "Data":
+        """With more rows behind those there are, in the room that `with_capacity` made.
+
+        Also inside a compiled function, where the caller sees to it that there is room and that
+        ``x``, ``y`` [batch, target] and ``weight`` are arrays of as many rows.
+        """
+        if not isinstance(self.n_rows, jax.core.Tracer):
+            room = len(self.weight) - int(self.n_rows)
+            y, weight = _rows_like(x, y, weight)
+            if len(x) > room:
+                raise ValueError(
+                    f"`x` has {len(x)} rows and there is room for {room}; make more of it with "
+                    "`data.with_capacity(n)`."
+                )
+        weight = jnp.ones(len(x)) if weight is None else jnp.asarray(weight)
+        arrays = _written(
+            (self.x, self.y, self.weight), (jnp.asarray(x), jnp.asarray(y), weight), self.n_rows
+        )
+        n_rows, total = self.n_rows + len(x), self.total_weight + weight.sum()
+        if not isinstance(total, jax.core.Tracer):
+            total = float(total)
+        return Data(*arrays, n_rows, total)
+
+
+def _rows_like(x, y, weight) -> tuple[np.ndarray, np.ndarray]:
+    """Targets [batch, target] and weights [batch] that belong to inputs ``x``, checked."""
+    y, weight = np.asarray(y), np.ones(len(x)) if weight is None else np.asarray(weight)
+    if not len(x) == len(y) == len(weight):
+        raise ValueError(
+            f"`x`, `y` and `weight` must have as many rows each; got {len(x)}, {len(y)} "
+            f"and {len(weight)}."
+        )
+    if not np.all(weight >= 0):
+        raise ValueError("`weight` must be non-negative with at least one row above zero.")
+    return y[:, None] if y.ndim == 1 else y, weight
+
+
+@jax.jit
+def _written(arrays, rows, start):
+    """Rows put into the places from ``start`` on."""
+
+    def into(array: Array, some: Array) -> Array:
+        at = (start, *[0] * (array.ndim - 1))
+        return jax.lax.dynamic_update_slice(array, some.astype(array.dtype), at)
+
+    return jax.tree.map(into, arrays, rows)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,9 +195,12 @@ def input_type(dtype) -> type:
 
 
 def padded_size(n: int) -> int:
-    """The least number >= n of the form m * 2^k with 8 <= m < 16 (at least 16)."""
-    step = 1 << max(n.bit_length() - 4, 1)
-    return max(16, -(-n // step) * step)
+    """The least of a few lengths that is at least n.
+
+    Up to 2,048 they are 2^k and 3 * 2^k from 16 on; beyond, m * 2^k with 8 <= m < 16.
+    """
+    step = 1 << max(n.bit_length() - (2 if n <= _FEW_LENGTHS else 4), 0)
+    return max(_LEAST_LENGTH, -(-n // step) * step)
 
 
 def _padded(array: np.ndarray, size: int, dtype) -> Array:
@@ -166,6 +215,7 @@ class Standardiser:
 
     mean: np.ndarray
     scale: np.ndarray
+    keeps_type: bool = False  # leaves its input as it is, type included
 
     @classmethod
     def fit(cls, x: np.ndarray, weight: np.ndarray) -> "Standardiser":
@@ -190,7 +240,7 @@ class Standardiser:
     @classmethod
     def identity(cls) -> "Standardiser":
         """Leaves its input as it is, type included."""
-        return cls(np.zeros((), np.int64), np.ones((), np.int64))
+        return cls(np.zeros(()), np.ones(()), keeps_type=True)
 
     @classmethod
     def of_rows(cls, rows: HostRows, weight: np.ndarray) -> "Standardiser":
@@ -209,11 +259,6 @@ class Standardiser:
         # What is constant up to rounding carries no information.
         return cls(mean, np.where(scale > _ROUNDING * np.abs(mean), scale, 1.0))
 
-    @property
-    def keeps_type(self) -> bool:
-        """Whether it leaves its input as it is, type included."""
-        return self.scale.dtype.kind == "i"
-
     def forward(self, x: np.ndarray) -> np.ndarray:
         if self.keeps_type:
             return x
@@ -221,9 +266,9 @@ class Standardiser:
 
 
 def merge_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray):
-    """Drop rows of weight zero and merge equal rows, adding their weights.
+    """Drop rows of weight zero, merge equal rows, adding their weights, and shuffle.
 
-    The result is in an order that depends on the rows alone, so a fit is the same whether
+    The result is in a random order that depends on the rows alone, so a fit is the same whether
     a row is repeated or weighted, and in whatever order the rows came.
     """
     keep = weight > 0
@@ -232,16 +277,20 @@ def merge_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray):
     order = np.argsort(code, kind="stable")
     x, y, weight, code = x[order], y[order], weight[order], code[order]
     again = np.flatnonzero(code[1:] == code[:-1]) + 1
-    if not len(again):
-        return x, y, weight
     same = _equal_rows(x, again) & _equal_rows(y, again)
     starts = np.delete(np.arange(len(x)), again[same])
-    return x[starts], y[starts], np.add.reduceat(weight, starts)
+    order = _shuffled_order(len(starts))
+    return x[starts[order]], y[starts[order]], np.add.reduceat(weight, starts)[order]
+
+
+def _shuffled_order(n_rows: int) -> np.ndarray:
+    """The same random order whenever there are as many rows."""
+    return np.random.default_rng(0).permutation(n_rows)
 
 
 def _equal_rows(array: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Whether each row of ``index`` equals the row before it."""
-    return np.all((array[index] == array[index - 1]).reshape(len(index), -1), axis=1)
+    return np.all(array[index] == array[index - 1], axis=tuple(range(1, array.ndim)))
 
 
 def _row_codes(array: np.ndarray) -> np.ndarray:

@@ -72,11 +72,12 @@ class Raveller:
 
     def unravel_members(self, vectors: Array) -> Params:
         """The stacked tree of vectors [member, size]; the inverse of `ravel_members`."""
+        if not isinstance(vectors, jax.core.Tracer):
+            vectors = np.asarray(vectors)  # compiles nothing
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
-        parts = np.split(np.asarray(vectors), ends[:-1], axis=1)
         leaves = [
-            jnp.asarray(part.reshape(len(part), *shape))
-            for part, shape in zip(parts, self.shapes, strict=True)
+            jnp.asarray(vectors[:, end - math.prod(shape) : end].reshape(len(vectors), *shape))
+            for end, shape in zip(ends, self.shapes, strict=True)
         ]
         return jax.tree.unflatten(self.treedef, leaves)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anchored.datasets._folder import find_file, find_in_folder, read_arrays
+from anchored.datasets.folder import find_file, find_in_folder, read_arrays
 from anchored.datasets.registry import IMAGES
 from anchored.errors import unknown_name
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anchored.datasets._folder import find_file, find_in_folder
+from anchored.datasets.folder import find_file, find_in_folder
 from anchored.datasets.registry import TABLES, DataSet
 from anchored.errors import bad_value, unknown_name
 

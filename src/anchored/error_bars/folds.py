@@ -34,7 +34,7 @@ def plan_folds(
         return None
     if n_rows < many_rows:
         return Folds(unit % n_folds, np.repeat(np.arange(n_folds), n_each))
-    of_row = np.full(n_rows, -1)
+    of_row = np.full(n_rows, Folds.IN_NONE)
     one_in = _SHARE if groups is None else min(_SHARE, n_folds)
     held = np.arange(n_rows // _SHARE) if groups is None else np.flatnonzero(unit % one_in == 0)
     of_row[held[:_MOST_ROWS]] = 0

@@ -105,7 +105,8 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[NoiseShape, n
     """
     unit = np.average(np.square(residual), weights=weight)
     targets = np.stack([residual / np.sqrt(unit), spread / unit], axis=-1)
-    who = np.repeat(np.arange(-1, _N_FOLDS), _N_MEMBERS)
+    held = Folds(folds, np.repeat(np.arange(_N_FOLDS), _N_MEMBERS)).joined(_N_MEMBERS)
+    who = held.of_member
     batch_size = int(np.clip(len(x) // _ROWS_PER_BATCH_ROW, *_BATCH_SIZES))
     ensemble = fit_ensemble(
         key,
@@ -115,7 +116,7 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[NoiseShape, n
         Data.make(x, targets, weight),
         n_members=len(who),
         schedule=Schedule.of_steps(_STEPS, len(x), batch_size, _RATE),
-        folds=Folds(folds, who),
+        folds=held,
     )
     if ensemble.dropped:
         return None
@@ -123,7 +124,7 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[NoiseShape, n
     unseen = np.empty(len(x))
     for fold in range(_N_FOLDS):
         unseen[folds == fold] = log_noise[who == fold][:, folds == fold].mean(axis=0)
-    kept = np.flatnonzero(who == -1)
+    kept = np.flatnonzero(who == Folds.SEES_ALL)
     seen = log_noise[kept].mean(axis=0)
     record = members_record(ensemble.take(kept), x.shape[1:], np.float32)
     shape = NoiseShape(record.network, record.params, float(seen.min()), float(seen.max()))

@@ -327,8 +327,8 @@ class AnchoredEstimator(BaseEstimator):
         """The members, and those of ``folds``; what went wrong becomes warnings."""
         n_members = n_trained = whole("n_members", self.n_members)
         if folds is not None:  # all in one program: compiled once, and better shared out
-            everyone = np.concatenate([np.full(n_members, -2), folds.of_member])
-            folds, n_trained = folds._replace(of_member=everyone), len(everyone)
+            folds = folds.joined(n_members)
+            n_trained = len(folds.of_member)
         schedule = self._schedule(model.data.n_rows)
         with progress_bar(self.verbose, type(self).__name__) as on_check:
             trained = fit_ensemble(

@@ -1,7 +1,7 @@
 """Scores of class probabilities: accuracy, calibration, and both together.
 
-The first argument of each is a `Predictive` of classes or an array of probabilities, the
-second the labels [batch] as numbers of its columns.
+The first argument of each is a `Predictive` of classes or an array of probabilities (`inputs`),
+the second the labels [batch] as numbers of its columns.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anchored.errors import bad_value
-from anchored.metrics._inputs import Dist, classified
+from anchored.metrics.inputs import Dist, classified
 
 
 def accuracy(dist: Dist, labels) -> float:

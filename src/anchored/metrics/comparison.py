@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from anchored.metrics._inputs import Dist, as_dist
+from anchored.metrics.inputs import Dist, as_dist
 
 
 def kl(exact: Dist, dist: Dist) -> np.ndarray:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anchored.metrics._inputs import (
+from anchored.metrics.inputs import (
     CLASS_FAMILIES,
     Dist,
     Samples,

@@ -1,6 +1,6 @@
 """Scores of continuous targets: accuracy, calibration, and both together.
 
-The first argument of each is a `Predictive`, a pair ``(mean, std)`` or draws.
+The first argument of each is a `Predictive`, a pair ``(mean, std)`` or draws (`inputs`).
 Several outputs are averaged.
 """
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from anchored.metrics._inputs import Dist, as_dist, scored
 from anchored.metrics.classes import log_loss
+from anchored.metrics.inputs import Dist, as_dist, scored
 from anchored.prediction.predictive import Predictive, checked_levels
 
 _LEVELS = tuple(np.arange(1, 20) / 20)

@@ -102,9 +102,10 @@ def _blocks(chunks: Iterator[bytes], separator: str) -> Iterator[Block]:
     for chunk in chunks:
         _check_text(chunk, line + _count_lines(rest))
         rest += chunk
-        end, opened = _last_row_end(rest, quoted)
+        end, opened, spans = _last_row_end(rest, quoted)
         if end:
             content, rest = rest[:end], rest[end:]
+            _check_closed(content, spans, line, separator)
             yield _decoded(content, line)
             line += _count_lines(content)
         elif len(rest) > _LONGEST_ROW:
@@ -112,19 +113,23 @@ def _blocks(chunks: Iterator[bytes], separator: str) -> Iterator[Block]:
                 f"line {line} is longer than {_LONGEST_ROW >> 20} MB"
                 + (", or a quote in it is never closed." if opened is not None else ".")
             )
-    end, opened = _last_row_end(rest, quoted)
+    _, opened, spans = _last_row_end(rest, quoted)
     if opened is not None:
         line += _count_lines(rest[:opened])
         raise TableError(f"the quote opened in line {line} is never closed.")
+    _check_closed(rest, spans, line, separator)
     if rest or line == 1:
         yield _decoded(rest, line)
 
 
-def _last_row_end(content: bytes, quoted: re.Pattern[bytes]) -> tuple[int, int | None]:
-    """Where the last whole row ends, and where a quote starts that is still open."""
+def _last_row_end(
+    content: bytes, quoted: re.Pattern[bytes]
+) -> tuple[int, int | None, list[tuple[int, int]]]:
+    """Where the last whole row ends, where a quote starts that is still open, and where quoted
+    cells with line ends in them start and end."""
     if b'"' not in content:
-        return content.rfind(b"\n") + 1, None
-    spans, opened = [], None  # quoted cells with line ends in them
+        return content.rfind(b"\n") + 1, None, []
+    spans, opened = [], None
     for match in quoted.finditer(content):
         start, end = match.span()
         if not match[1]:
@@ -135,9 +140,21 @@ def _last_row_end(content: bytes, quoted: re.Pattern[bytes]) -> tuple[int, int |
     for start, end in reversed(spans):
         found = content.rfind(b"\n", end, before)
         if found >= 0:
-            return found + 1, opened
+            return found + 1, opened, spans
         before = min(before, start)
-    return content.rfind(b"\n", 0, before) + 1, opened
+    return content.rfind(b"\n", 0, before) + 1, opened, spans
+
+
+def _check_closed(content: bytes, spans: list[tuple[int, int]], line: int, separator: str) -> None:
+    """A cell of several lines must end with its quote, or another cell's quote closed it."""
+    for start, end in spans:
+        if end < len(content) and content[end : end + 1] not in (separator.encode(), b"\r", b"\n"):
+            first = line + _count_lines(content[:start])
+            last = line + _count_lines(content[:end])
+            raise TableError(
+                f"the quote opened in line {first} is not closed: the next quote, in line {last}, "
+                "does not end a cell."
+            )
 
 
 def _decoded(content: bytes, line: int) -> Block:

@@ -19,7 +19,6 @@ _MARKS = {
     "1 234,5": (_SPACES, ","),
     "1 234.5": (_SPACES, "."),
     "1'234.5": ("'\u2019", "."),
-    "1234,5": ("", ","),
 }
 _SIGNS = "$€£¥₹"
 PLAIN = "1234.5"
@@ -51,10 +50,15 @@ def _pattern(form: str) -> tuple[re.Pattern[str], str, str]:
 
 def parse_number(cell: str, form: str = PLAIN) -> float | None:
     """The finite number that a cell spells in ``form`` or plainly; None if it does not."""
+    value = _value(cell, form)
+    return _value(cell, PLAIN) if value is None and form != PLAIN else value
+
+
+def _value(cell: str, form: str) -> float | None:
     pattern, thousands, decimal = _pattern(form)
     found = pattern.fullmatch(cell)
     if found is None:
-        return None if form == PLAIN else parse_number(cell)
+        return None
     digits = found["minus"] + (found["after"] or found["before"])
     for mark in thousands:
         digits = digits.replace(mark, "")
@@ -71,11 +75,7 @@ def number_form(cells: Iterable[str]) -> str | None:
     for cell in cells:
         if forms is None:
             forms = _names(next((sign for sign in _SIGNS + "%" if sign in cell), ""))
-        forms = tuple(f for f in forms if _pattern(f)[0].fullmatch(cell) and _finite(cell, f))
+        forms = tuple(form for form in forms if _value(cell, form) is not None)
         if not forms:
             return None
     return forms[0] if forms else None
-
-
-def _finite(cell: str, form: str) -> bool:
-    return parse_number(cell, form) is not None

@@ -8,17 +8,18 @@ import contextlib
 import csv
 import gzip
 import io
+import os
 import re
 import sys
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from anchored.errors import TableError, bad_value, shown
-from anchored.tables import arrow
+from anchored.tables import arrow, memory
 from anchored.tables.csv_rows import read_rows, wrong_row
 from anchored.tables.frames import as_table as as_table
 from anchored.tables.frames import is_frame as is_frame
@@ -27,9 +28,23 @@ from anchored.tables.table import Table, check_finite, check_names
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
-def read_table(source: str | Path | BinaryIO) -> Table:
-    """The whole table of a CSV or Parquet file; "-" is standard input."""
-    [table] = _read(source, None, frozenset(), None)
+class _Source(NamedTuple):
+    """A file that was opened: Arrow tables of plain columns, one after another."""
+
+    names: Sequence[str]
+    kept: Sequence[str]
+    parts: Iterator[Any]
+    comma: bool = False  # it may be the decimal mark
+    n_rows: int | None = None  # if it is known beforehand
+
+
+def read_table(source: str | Path | BinaryIO, text: Collection[str] = ()) -> Table:
+    """The whole table of a CSV or Parquet file; "-" is standard input.
+
+    One that does not fit in memory is an error as soon as its first blocks tell. ``text`` is
+    as in `read_blocks`.
+    """
+    [table] = _read(source, None, frozenset(text), None)
     return table
 
 
@@ -60,31 +75,37 @@ def _read(source, names, text, block_rows) -> Iterator[Table]:
             yield from _tables(stream, names, text, block_rows)
     except TableError as error:
         raise TableError(f"{title}: {error}") from None
+    except MemoryError:
+        raise TableError(f"{title}: there is too little memory; give a part of its rows.") from None
     except (OSError, EOFError, zlib.error, ValueError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or f"the file is damaged: {_one_line(error)}"
         raise TableError(f"{title}: {reason}.") from None
 
 
-def _tables(stream: BinaryIO, names, text, block_rows) -> Iterator[Table]:
+def _tables(raw: BinaryIO, names, text, block_rows) -> Iterator[Table]:
+    stream: Any = raw
     head = stream.read(4) or b""
     gzipped = head.startswith(_GZIP)
     if gzipped:
-        stream = gzip.GzipFile(fileobj=_after(head, stream))  # pyright: ignore
+        stream = gzip.GzipFile(fileobj=_after(head, stream))
         head = stream.read(4)
     notes: list[str] = []  # grows while parts are read
     if head != _PARQUET:
-        all_names, kept, comma, parts = _csv_parts(_after(head, stream), names, notes)
+        source = _csv_source(_after(head, stream), names, notes)
     elif gzipped:
         raise TableError("this is a gzipped Parquet file; unpack it first.")
     else:
-        all_names, kept, comma, parts = _parquet_parts(head, stream, names, notes)
-    used = set(kept)
-    others = tuple(name for name in all_names if name not in used)
+        source = _parquet_source(head, stream, names, notes)
+    used = set(source.kept)
+    others = tuple(name for name in source.names if name not in used)
+    parts = source.parts
+    if block_rows is None:
+        parts = memory.that_fit(parts, _share_read(raw, source.n_rows))
     n_before = 0
     for part in _of_rows(parts, block_rows):
         columns = {}
-        for name, column in zip(kept, part.columns, strict=False):  # one even if none is kept
-            found = arrow.cells(column, name in text, comma)
+        for name, column in zip(source.kept, part.columns, strict=False):  # one if none is kept
+            found = arrow.cells(column, name in text, source.comma)
             columns[name] = check_finite(name, found, n_before)
         numbers = np.arange(n_before + 1, n_before + part.num_rows + 1)
         yield Table(columns, part.num_rows, tuple(notes), others, numbers)
@@ -94,7 +115,18 @@ def _tables(stream: BinaryIO, names, text, block_rows) -> Iterator[Table]:
         raise TableError("there is a header but there are no rows.")
 
 
-def _csv_parts(stream: BinaryIO, names, notes: list[str]):
+def _share_read(raw: BinaryIO, n_rows: int | None) -> Callable[[int], float]:
+    """Which part of a file was read, by its rows or else its bytes; 1 if neither is known."""
+    if n_rows is not None:
+        return lambda n_read: n_read / n_rows
+    try:
+        size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
+    except OSError:  # no file
+        size = 0
+    return lambda n_read: min(1.0, raw.tell() / size) if size else 1.0
+
+
+def _csv_source(stream: BinaryIO, names, notes: list[str]) -> _Source:
     """Arrow tables of text, one for each block of bytes."""
     pa = arrow.pyarrow()
     csv = pa.csv
@@ -111,7 +143,7 @@ def _csv_parts(stream: BinaryIO, names, notes: list[str]):
     )
 
     def parts():
-        latin = False
+        latin, n_before, n_separators = False, 0, len(layout.names) - 1
         for block in blocks:
             if block.not_utf8 and not latin:
                 latin = True
@@ -126,12 +158,31 @@ def _csv_parts(stream: BinaryIO, names, notes: list[str]):
                 part = csv.read_csv(pa.BufferReader(block.content), read, parse, convert)
             except pa.ArrowInvalid:
                 raise TableError(wrong_row(block, layout)) from None
+            if b'"' in block.content and n_separators:
+                note = _swallowed(part, layout.separator, n_separators, n_before)
+                notes.extend([note] if note else [])
+            n_before += part.num_rows
             yield part
 
-    return layout.names, kept, layout.separator == ";", parts()
+    return _Source(layout.names, kept, parts(), comma=layout.separator == ";")
 
 
-def _parquet_parts(head: bytes, stream: BinaryIO, names, notes: list[str]):
+def _swallowed(part, separator: str, n_separators: int, n_before: int) -> str | None:
+    """A note about a cell of several lines that look like rows: a quote may be missing."""
+    pc = arrow.pyarrow().compute
+    for name, column in zip(part.column_names, part.columns, strict=True):
+        rows = np.flatnonzero(pc.match_substring(column.fill_null(""), "\n"))
+        for row in rows.tolist():
+            inner = column[row].as_py().split("\n")[1:-1]
+            if inner and all(line.count(separator) == n_separators for line in inner):
+                return (
+                    f"Column {shown(name)}, row {n_before + row + 1} holds {len(inner) + 2} lines "
+                    "in quotes that look like rows: is a quote not closed?"
+                )
+    return None
+
+
+def _parquet_source(head: bytes, stream: BinaryIO, names, notes: list[str]) -> _Source:
     """Arrow tables of numbers and text, one for each batch of rows."""
     pa = arrow.pyarrow()
     whole = stream if stream.seekable() else io.BytesIO(head + stream.read())
@@ -154,7 +205,7 @@ def _parquet_parts(head: bytes, stream: BinaryIO, names, notes: list[str]):
             columns = [arrow.plain(by_name[name]) for name in kept]
             yield pa.table(columns, names=kept) if kept else part
 
-    return schema.names, kept, False, parts()
+    return _Source(schema.names, kept, parts(), n_rows=file.metadata.num_rows)
 
 
 def _of_rows(parts, block_rows: int | None):

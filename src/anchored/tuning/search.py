@@ -25,6 +25,8 @@ from anchored.exact.evidence import FIRST_VAR_RANGE, MAX_ROWS, NOISE_RANGE, Twin
 from anchored.exact.kernels import Kernel
 from anchored.metrics import nll
 from anchored.prediction.predictive import Predictive
+from anchored.tables.encoder import Encoder
+from anchored.tables.reading import as_table, is_frame
 from anchored.tuning.defaults import default_schedule
 from anchored.tuning.settings import Settings
 
@@ -89,18 +91,20 @@ def tune(
     sampler: str = "tpe",
     n_trials: int = 30,
     max_seconds: float = math.inf,
-    seed: int = 0,
+    random_state: int = 0,
     space: Space = Space(),
     on_trial: Callable[[Trial], None] | None = None,
 ) -> SearchResult:
     """Tune the settings of an anchored ensemble on training rows x [batch, feature], y [batch].
 
+    ``x`` may be a data frame, which is encoded as the estimators do.
+
     The prior and the noise come from a grid of factors up to 2 around the highest evidence
     on the 80 %: among points whose evidence is within 0.05 nats a row of the best, the one
     whose exact GP has the lowest validation NLL. Schedules are then searched; the first one
     tried is the default of `AnchoredRegressor`, in the power of two nearest its batch size.
-    One under which a member diverges scores infinity. The same seed repeats the search
-    exactly, unless ``max_seconds`` cuts it short. Last, the constant variance of a single
+    One under which a member diverges scores infinity. The same ``random_state`` repeats the
+    search exactly, unless ``max_seconds`` cuts it short. Last, the constant variance of a single
     network is the mean squared validation error of one trained by the best schedule. Ctrl-C
     ends the search and keeps its finished trials, without that variance.
 
@@ -111,14 +115,14 @@ def tune(
     sampler : "tpe" (tree-structured Parzen estimator) or "random", the paper's way.
     n_trials, max_seconds : schedules to try, and seconds after which no other is begun; one
         is always tried.
-    seed : of the split, the search and the ensembles, which all share their anchors.
+    random_state : seed of the split, the search and the ensembles, which all share their anchors.
     space : where to search.
     on_trial : called with each finished `Trial`.
     """
     optuna = _optuna()
     started = time.perf_counter()
-    _check_numbers(n_members, sampler, n_trials, max_seconds, seed)
-    network = MLP(hidden, 1, activation)
+    _check_numbers(n_members, sampler, n_trials, max_seconds, random_state)
+    seed, network = random_state, MLP(hidden, 1, activation)
     split = _Split.make(*_checked_rows(x, y), seed)
     prior = _tune_prior(split, network)
     study = _make_study(optuna, sampler, seed)
@@ -317,11 +321,14 @@ def _check_numbers(n_members, sampler, n_trials, max_seconds, seed) -> None:
     if not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "a positive number")
     if not (isinstance(seed, int) and 0 <= seed < 2**32):
-        raise bad_value("seed", seed, "a whole number from 0 to 2**32 - 1")
+        raise bad_value("random_state", seed, "a whole number from 0 to 2**32 - 1")
 
 
 def _checked_rows(x, y) -> tuple[np.ndarray, np.ndarray]:
     """Arrays x [batch, feature] and y [batch, 1]."""
+    if is_frame(x):
+        table = as_table(x)
+        x = Encoder.fit(table).transform(table)
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if x.ndim != 2 or y.shape != x.shape[:1] or len(y) < _MIN_ROWS:
         raise ValueError(

@@ -13,19 +13,8 @@ from anchored.core.networks import MLP
 from anchored.core.priors import Prior, draw_anchors
 from anchored.core.training import Schedule
 from anchored.datasets import random_points
-from anchored.paper.figures._toy import (
-    DISTANCE_HEADER,
-    distance,
-    distance_cells,
-    from_panel,
-    line,
-    mean_and_error,
-    panel,
-    pooled,
-    regions,
-    show,
-    toy_problem,
-)
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures import toy
 from anchored.paper.plotting import BLUE, GREEN, ORANGE, bands, data_points
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
@@ -62,8 +51,8 @@ def problem(s: Settings, key) -> Problem:
     network = MLP((s.width,), activation=s.activation)
     prior = Prior.for_network(network, jnp.zeros((1, 1)), s.first_var)
     x, y = random_points(key, network, prior, s.noise_var, s.data_reach)
-    grid = line(s.reach, s.n_grid)
-    return toy_problem(x, y, grid, s.activation, s.width, s.first_var, s.noise_var)
+    grid = toy.line(s.reach, s.n_grid)
+    return toy.problem(x, y, grid, s.activation, s.width, s.first_var, s.noise_var)
 
 
 def functions(s: Settings, key, ask: Problem, epochs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -80,6 +69,7 @@ def functions(s: Settings, key, ask: Problem, epochs: int) -> tuple[np.ndarray, 
         ask.prior,
         ask.likelihood,
         ask.data,
+        method="anchored",
         n_members=n_members,
         schedule=Schedule(epochs, learning_rate=s.learning_rate),
         start=start,
@@ -101,11 +91,11 @@ def _ensembles(s: Settings, context: Context, epochs: int) -> dict:
     ask = problem(s, key_data)
     exact = InfiniteWidthGP()(key_runs, ask)
     x, y = np.asarray(ask.rows.x), np.asarray(ask.rows.y)
-    where = regions(ask.x, x)
+    where = toy.regions(ask.x, x)
     keys = [jax.random.fold_in(key_runs, run) for run in range(s.n_runs)]
     runs = [functions(s, key, ask, epochs) for key in keys]
     distances = {
-        n: [distance(exact, pooled(after[:n], s.noise_var), where) for _, after in runs]
+        n: [toy.distance(exact, toy.pooled(after[:n], s.noise_var), where) for _, after in runs]
         for n in s.sizes
     }
     n_shown, (before, after) = s.sizes[0], runs[0]
@@ -115,10 +105,10 @@ def _ensembles(s: Settings, context: Context, epochs: int) -> dict:
         "grid": ask.x[:, 0],
         "before": before[:n_shown, :, 0],
         "after": after[:n_shown, :, 0],
-        "ensemble": panel(pooled(after[:n_shown], s.noise_var)),
-        "gp": panel(exact),
+        "ensemble": toy.panel(toy.pooled(after[:n_shown], s.noise_var)),
+        "gp": toy.panel(exact),
         "shown_kl": distances[n_shown][0]["kl"],
-        "distance": {n: mean_and_error(each) for n, each in distances.items()},
+        "distance": {n: toy.mean_and_error(each) for n, each in distances.items()},
     }
 
 
@@ -133,7 +123,7 @@ def findings(record: Record) -> list[str]:
     words = (("at", "at the points"), ("between", "between them"), ("outside", "outside"))
 
     def kl(by_size: dict) -> str:
-        return ", ".join(f"{show(d['kl'])} with {n}" for n, d in by_size.items())
+        return ", ".join(f"{toy.show(d['kl'])} with {n}" for n, d in by_size.items())
 
     def ratios(d: dict) -> str:
         return ", ".join(f"{d[f'ratio_{name}']['mean']:.2f} {where}" for name, where in words)
@@ -151,7 +141,7 @@ def findings(record: Record) -> list[str]:
 def tables(record: Record) -> list[Table]:
     numbers, s = record["numbers"], record["settings"]
     rows = [
-        (str(epochs), n, *distance_cells(d))
+        (str(epochs), n, *toy.distance_cells(d))
         for epochs, by_size in (
             (s["epochs"], numbers["distance"]),
             (s["long_epochs"], numbers["longer"]),
@@ -161,7 +151,7 @@ def tables(record: Record) -> list[Table]:
     title = (
         "Distance to the GP (nats, nats, target units), ratio of deviations to the GP's by region"
     )
-    return [Table(title, ("epochs", "networks", *DISTANCE_HEADER), rows)]
+    return [Table(title, ("epochs", "networks", *toy.DISTANCE_HEADER), rows)]
 
 
 def draw(figure, record: Record) -> None:
@@ -179,7 +169,7 @@ def draw(figure, record: Record) -> None:
     )
     words = {"ensemble": f"{n} networks", "gp": "GP"}
     for ax, (name, word) in zip(axes[1], words.items(), strict=True):
-        bands(ax, grid, from_panel(numbers[name]))
+        bands(ax, grid, toy.from_panel(numbers[name]))
         ax.set_title(f"{word}: predictive distribution")
     for ax in axes.flat:
         data_points(ax, numbers["x"], numbers["y"])
@@ -187,19 +177,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-action",
-    figure="figure 1",
-    title="Three networks become a predictive distribution",
-    claim=(
-        "A few networks that start apart and are trained with anchors spread about like a GP's "
-        "predictive distribution, and more of them come closer to it."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 6, "paper": 13},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(8, 5.2),
+    CATALOGUE["fig-action"], PRESETS, plan, combine, findings, tables, draw, (8, 5.2)
 )

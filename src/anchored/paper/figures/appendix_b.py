@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 
 from anchored.exact import rms
-from anchored.paper.figures._examples import ANCHORED, example
-from anchored.paper.figures._theory import entries
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.examples import ANCHORED, example
+from anchored.paper.figures.theory import entries
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 TIES = 1e-9  # a number may lie half-way between two printed ones: 0.145 is printed as 0.15
@@ -135,20 +136,5 @@ def _heat(ax, matrix: np.ndarray, limit: float) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="appendix-b",
-    figure="appendix B",
-    title="The examples of appendix B",
-    claim=(
-        "Worked examples bear out the theory: too little variance and too much correlation in "
-        "general, exact recovery of tied and of free parameters; more than two parameters behave "
-        "like two."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 1, "paper": 1},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(9.6, 10.0),
+    CATALOGUE["appendix-b"], PRESETS, plan, combine, findings, tables, draw, (9.6, 10.0)
 )

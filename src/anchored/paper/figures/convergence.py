@@ -9,17 +9,8 @@ import numpy as np
 from anchored.baselines import EnsembleOf, InfiniteWidthGP, Problem
 from anchored.core.training import Schedule
 from anchored.datasets import six_points
-from anchored.paper.figures._toy import (
-    distance,
-    from_panel,
-    line,
-    mean_and_error,
-    panel,
-    pooled,
-    regions,
-    show,
-    toy_problem,
-)
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, data_points
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
@@ -65,8 +56,8 @@ PRESETS = {
 
 
 def problem(s: Settings) -> Problem:
-    grid = line(s.reach, s.n_grid)
-    return toy_problem(*six_points(), grid, s.activation, s.width, s.first_var, s.noise_var)
+    grid = toy.line(s.reach, s.n_grid)
+    return toy.problem(*six_points(), grid, s.activation, s.width, s.first_var, s.noise_var)
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -89,7 +80,7 @@ def _run(s: Settings, context: Context, name: str, run: int) -> dict:
     result: dict = {"distance": _by_size(s, exact, members)}
     if run == 0:  # what is drawn
         result["members"] = members[..., 0]
-        result["panels"] = {n: panel(pooled(members[:n], s.noise_var)) for n in s.sizes}
+        result["panels"] = {n: toy.panel(toy.pooled(members[:n], s.noise_var)) for n in s.sizes}
     return result
 
 
@@ -99,12 +90,12 @@ def _ideal(s: Settings, context: Context) -> dict:
     truth = InfiniteWidthGP().condition(ask)
     exact, size = truth.predict(ask.x), max(s.sizes)
     sets = truth.sample(context.seed, ask.x, s.n_ideal * size).reshape(s.n_ideal, size, -1, 1)
-    return {"gp": panel(exact), "distances": [_by_size(s, exact, each) for each in sets]}
+    return {"gp": toy.panel(exact), "distances": [_by_size(s, exact, each) for each in sets]}
 
 
 def _by_size(s: Settings, exact, members: np.ndarray) -> dict:
-    where = regions(problem(s).x, six_points()[0])
-    return {n: distance(exact, pooled(members[:n], s.noise_var), where) for n in s.sizes}
+    where = toy.regions(problem(s).x, six_points()[0])
+    return {n: toy.distance(exact, toy.pooled(members[:n], s.noise_var), where) for n in s.sizes}
 
 
 def combine(s: Settings, results) -> dict:
@@ -116,11 +107,11 @@ def combine(s: Settings, results) -> dict:
     return {
         "x": x[:, 0],
         "y": y,
-        "grid": line(s.reach, s.n_grid)[:, 0],
+        "grid": toy.line(s.reach, s.n_grid)[:, 0],
         "members": first["members"],
         "panels": first["panels"] | {"gp": results["ideal"]["gp"]},
         "distance": {
-            name: {str(n): mean_and_error([run[str(n)] for run in runs]) for n in s.sizes}
+            name: {str(n): toy.mean_and_error([run[str(n)] for run in runs]) for n in s.sizes}
             for name, runs in by_method.items()
         },
     }
@@ -132,7 +123,7 @@ def findings(record: Record) -> list[str]:
     ours, ideal = by_method["anchored"][many], by_method["ideal"][many]
 
     def fall(name: str) -> str:
-        return f"{show(by_method[name][few]['kl'])} to {show(by_method[name][many]['kl'])}"
+        return f"{toy.show(by_method[name][few]['kl'])} to {toy.show(by_method[name][many]['kl'])}"
 
     def regional(kind: str, digits: int) -> str:
         words = (("at", "at the points"), ("between", "between them"), ("outside", "outside"))
@@ -153,7 +144,7 @@ def tables(record: Record) -> list[Table]:
     by_method = record["numbers"]["distance"]
     sizes = list(by_method["anchored"])
     rows = [
-        (WORDS[method], *(show(by_size[n]["kl"]) for n in sizes))
+        (WORDS[method], *(toy.show(by_size[n]["kl"]) for n in sizes))
         for method, by_size in by_method.items()
     ]
     title = "KL(GP, ensemble) by number of networks, mean ± standard error over runs"
@@ -165,26 +156,12 @@ def draw(figure, record: Record) -> None:
     panels = numbers["panels"]
     axes = figure.subplots(1, len(panels), sharex=True, sharey=True)
     for ax, (name, recorded) in zip(axes, panels.items(), strict=True):
-        bands(ax, numbers["grid"], from_panel(recorded))
+        bands(ax, numbers["grid"], toy.from_panel(recorded))
         data_points(ax, numbers["x"], numbers["y"])
         ax.set_title("Ground truth: GP" if name == "gp" else f"{name} networks")
         ax.set(xlim=(numbers["grid"][0], numbers["grid"][-1]), ylim=(-4, 3))
 
 
 EXPERIMENT = Experiment(
-    name="fig-convergence",
-    figure="figure 8",
-    title="More networks, closer to the GP",
-    claim=(
-        "With more networks the predictive distribution of an anchored ensemble approaches that "
-        "of a GP; a small difference remains."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 7, "paper": 13},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(13, 2.9),
+    CATALOGUE["fig-convergence"], PRESETS, plan, combine, findings, tables, draw, (13, 2.9)
 )

@@ -10,8 +10,9 @@ import numpy as np
 
 from anchored.exact import rms
 from anchored.exact.rms import Normal
-from anchored.paper.figures._theory import check_draws, entries, legend_below, plane
-from anchored.paper.figures._toy import from_panel, panel
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.theory import check_draws, entries, legend_below, plane
+from anchored.paper.figures.toy import from_panel, panel
 from anchored.paper.plotting import BLUE, GREEN, GREY, ORANGE, bands, data_points, ellipses
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 from anchored.prediction.predictive import Predictive
@@ -181,19 +182,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-correlated",
-    figure="figure 9",
-    title="Perfectly correlated weights in a network of two nodes",
-    claim=(
-        "Two nodes that switch on between the same data points have perfectly correlated output "
-        "weights, and anchoring recovers their posterior but for rounding."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 1, "paper": 1},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(11.5, 4.0),
+    CATALOGUE["fig-correlated"], PRESETS, plan, combine, findings, tables, draw, (11.5, 4.0)
 )

@@ -16,7 +16,8 @@ from anchored.core.training import Schedule
 from anchored.datasets import load_table
 from anchored.errors import EnsembleError
 from anchored.metrics import kl
-from anchored.paper.figures._toy import gap_closed, mean_and_error, pooled, show
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.toy import gap_closed, mean_and_error, pooled, show
 from anchored.paper.plotting import SERIES, line_with_errors
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 from anchored.prediction.predictive import Predictive
@@ -250,20 +251,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-kl",
-    figure="figure 7",
-    title="Distance to the exact posterior by width and number of members",
-    claim=(
-        "The difference of the two predictive distributions decreases with the width of the "
-        "networks and with their number; a small one remains at 40 networks of 1,024 nodes."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 12, "paper": 970},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(9.5, 4.2),
-    needs=("boston.txt, from ANCHORED_DATA or the web",),
+    CATALOGUE["fig-kl"], PRESETS, plan, combine, findings, tables, draw, (9.5, 4.2)
 )

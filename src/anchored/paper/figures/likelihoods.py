@@ -14,7 +14,8 @@ from anchored.core.rows import Data, Standardiser
 from anchored.core.training import Schedule
 from anchored.core.tree import take_members
 from anchored.datasets import load_images, load_table
-from anchored.paper.figures._conditional import Trained
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.conditional import Trained
 from anchored.paper.plotting import BLUE, ORANGE
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
@@ -208,20 +209,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-likelihoods",
-    figure="figure 5",
-    title="Conditional likelihoods of single parameters",
-    claim=(
-        "Around a trained network the likelihood of one parameter, the others held, looks close "
-        "enough to normal for the theory's assumption to be reasonable."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 10, "paper": 90},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(12, 6.6),
-    needs=("boston.txt and the four MNIST files, from ANCHORED_DATA or the web",),
+    CATALOGUE["fig-likelihoods"], PRESETS, plan, combine, findings, tables, draw, (12, 6.6)
 )

@@ -15,15 +15,8 @@ from anchored.core.priors import Prior
 from anchored.core.rows import Data
 from anchored.core.training import Schedule
 from anchored.datasets import noisy_sine, two_blobs
-from anchored.paper.figures._toy import (
-    REGIONS,
-    distance,
-    from_panel,
-    mean_and_error,
-    panel,
-    regions,
-    show,
-)
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, class_map, class_points, data_points
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
 from anchored.prediction.predictive import Predictive
@@ -158,7 +151,7 @@ def _ensemble(s: Settings, context: Context, task: str, name: str) -> dict:
 
 def _panel(task: str, dist: Predictive) -> dict:
     if task == "regression":
-        return panel(dist)
+        return toy.panel(dist)
     return {"probability": dist.mean[:, 1], "spread": np.sqrt(dist.epistemic_var[:, 1])}
 
 
@@ -179,7 +172,7 @@ def _class_distance(truth: dict, ours: dict, where: dict[str, np.ndarray]) -> di
 def _regions(task: str, grid, x) -> dict[str, np.ndarray]:
     grid, x = np.asarray(grid), np.asarray(x)
     if task == "regression":
-        return regions(grid, x)
+        return toy.regions(grid, x)
     near = np.min(np.linalg.norm(grid[:, None] - x, axis=-1), axis=1) <= NEAR_CLASSES
     return {"at": near, "outside": ~near}
 
@@ -193,14 +186,14 @@ def combine(s: Settings, results) -> dict:
         for name in ENSEMBLES:
             result = results[f"{task}/{name}"]
             if task == "regression":
-                exact = from_panel(truth["panel"])
-                each = [distance(exact, from_panel(p), where) for p in result["panels"]]
+                exact = toy.from_panel(truth["panel"])
+                each = [toy.distance(exact, toy.from_panel(p), where) for p in result["panels"]]
             else:
                 each = [_class_distance(truth["panel"], p, where) for p in result["panels"]]
             cells[name] = {
                 "panel": result["panels"][0],
                 "method_seconds": result["method_seconds"],
-                "distance": mean_and_error(each),
+                "distance": toy.mean_and_error(each),
             }
         numbers[task] = cells
     return numbers
@@ -210,7 +203,7 @@ def findings(record: Record) -> list[str]:
     lines = []
     for task, against in zip(TASKS, ("the GP", "NUTS"), strict=True):
         cells = record["numbers"][task]
-        shown = ", ".join(f"{name} {show(cells[name]['distance']['kl'])}" for name in ENSEMBLES)
+        shown = ", ".join(f"{name} {toy.show(cells[name]['distance']['kl'])}" for name in ENSEMBLES)
         lines.append(f"{task.capitalize()}: average KL from {against}: {shown} nats.")
     ratios = [
         f"{name} {record['numbers']['regression'][name]['distance']['ratio_outside']['mean']:.2f}"
@@ -228,7 +221,7 @@ def findings(record: Record) -> list[str]:
 def tables(record: Record) -> list[Table]:
     columns = {
         "regression": {"kl": "KL(GP, ensemble)", "reverse_kl": "KL(ensemble, GP)", "w2": "W2"}
-        | {f"ratio_{region}": region for region in REGIONS},
+        | {f"ratio_{region}": region for region in toy.REGIONS},
         "classes": {"kl": "KL(NUTS, ensemble)", "difference": "difference of probabilities"}
         | {"ratio_at": "spread near data", "ratio_outside": "spread far away"},
     }
@@ -238,7 +231,7 @@ def tables(record: Record) -> list[Table]:
         rows = [
             (
                 name,
-                *(show(cells[name]["distance"][column]) for column in names),
+                *(toy.show(cells[name]["distance"][column]) for column in names),
                 f"{cells[name]['method_seconds']:.1f}",
             )
             for name in ENSEMBLES
@@ -253,7 +246,7 @@ def draw(figure, record: Record) -> None:
     axes = figure.subplots(len(ROWS), 2, width_ratios=(1.65, 1))
     for (left, right), (name, title) in zip(axes, ROWS.items(), strict=True):
         truth = regression["truth"]
-        bands(left, np.ravel(truth["grid"]), from_panel(regression[name]["panel"]))
+        bands(left, np.ravel(truth["grid"]), toy.from_panel(regression[name]["panel"]))
         data_points(left, np.ravel(truth["x"]), truth["y"])
         reach = record["settings"]["reach"]
         left.set(xlim=(-reach, reach), ylim=(-4, 4))
@@ -268,20 +261,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-losses",
-    figure="figure 6",
-    title="What the loss of an ensemble does to its spread",
-    claim=(
-        "Regularising all members to one point takes their diversity; leaving them unconstrained "
-        "keeps it, but no notion of a prior is left and they overfit."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 20, "paper": 100},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(8.4, 10.4),
-    needs=("the extra `baselines`",),
+    CATALOGUE["fig-losses"], PRESETS, plan, combine, findings, tables, draw, (8.4, 10.4)
 )

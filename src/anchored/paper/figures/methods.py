@@ -19,20 +19,8 @@ from anchored.baselines import (
 )
 from anchored.core.training import Schedule
 from anchored.datasets import six_points
-from anchored.paper.figures._toy import (
-    DISTANCE_HEADER,
-    distance,
-    distance_cells,
-    from_panel,
-    gap_closed,
-    line,
-    mean_and_error,
-    panel,
-    pooled,
-    regions,
-    show,
-    toy_problem,
-)
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, data_points
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
 
@@ -141,8 +129,8 @@ def method(s: Settings, name: str, rate: float = 0.0, epochs: int = 0) -> Infere
 
 
 def problem(s: Settings, activation: str) -> Problem:
-    grid = line(s.reach, s.n_grid)
-    return toy_problem(*six_points(), grid, activation, s.width, s.first_var, s.noise_var)
+    grid = toy.line(s.reach, s.n_grid)
+    return toy.problem(*six_points(), grid, activation, s.width, s.first_var, s.noise_var)
 
 
 COSTS = {"hmc": 3.0, "vi": 5.0, "dropout": 2.0, "sghmc": 4.0, "gp": 0.1}
@@ -187,10 +175,10 @@ def _cell(
         else:
             dists.append(infer(run_key, ask))
         seconds = seconds or time.perf_counter() - started
-    where = regions(ask.x, six_points()[0])
+    where = toy.regions(ask.x, six_points()[0])
     return {
-        "panel": panel(dists[0]),
-        "distance": mean_and_error([distance(exact, dist, where) for dist in dists]),
+        "panel": toy.panel(dists[0]),
+        "distance": toy.mean_and_error([toy.distance(exact, dist, where) for dist in dists]),
         "method_seconds": seconds,
         "chains": chains,
     }
@@ -202,10 +190,10 @@ def _ideal(s: Settings, context: Context, activation: str) -> dict:
     exact = InfiniteWidthGP().condition(ask)
     functions = exact.sample(context.seed, ask.x, s.n_members * N_IDEAL)
     sets = functions.reshape(N_IDEAL, s.n_members, *functions.shape[1:])
-    where = regions(ask.x, six_points()[0])
+    where = toy.regions(ask.x, six_points()[0])
     truth = exact.predict(ask.x)
-    each = [distance(truth, pooled(functions, s.noise_var), where) for functions in sets]
-    return {"distance": mean_and_error(each)}
+    each = [toy.distance(truth, toy.pooled(functions, s.noise_var), where) for functions in sets]
+    return {"distance": toy.mean_and_error(each)}
 
 
 def combine(s: Settings, results) -> dict:
@@ -220,7 +208,7 @@ def combine(s: Settings, results) -> dict:
     return {
         "x": x[:, 0],
         "y": y,
-        "grid": line(s.reach, s.n_grid)[:, 0],
+        "grid": toy.line(s.reach, s.n_grid)[:, 0],
         "cells": cells,
         "others": {
             a: {name: results[f"{a}/{name}"]["distance"] for name in others} for a in s.activations
@@ -236,16 +224,16 @@ def findings(record: Record) -> list[str]:
     for a, row in record["numbers"]["cells"].items():
         others = record["numbers"]["others"][a]
         kl = {name: cell["distance"]["kl"] for name, cell in row.items()}
-        shown = ", ".join(f"{name} {show(kl[name])}" for name in ("anchored", "vi", "dropout"))
-        ideal = others[IDEAL]["kl"]
+        shown = ", ".join(f"{name} {toy.show(kl[name])}" for name in ("anchored", "vi", "dropout"))
+        ideal = others[IDEAL]["kl"]["mean"]
         lines.append(
             f"{ROWS[a]}: average KL from the GP {shown} nats; as many draws of the GP itself "
-            f"have {ideal['mean']:.3f}, and {gap_closed(kl['anchored'], kl['rms'], ideal['mean'])}."
+            f"have {ideal:.3f}, and {toy.gap_closed(kl['anchored'], kl['rms'], ideal)}."
         )
         nearest = min((name for name in ENSEMBLES if name in row), key=lambda n: kl[n]["mean"])
         lines.append(
             f"{ROWS[a]}: of the ensembles, all started at prior draws, {nearest} is the nearest: "
-            f"{show(kl[nearest])}."
+            f"{toy.show(kl[nearest])}."
         )
         tried = {n: d["kl"]["mean"] for n, d in others.items() if n.startswith("anchored at")}
         if tried:
@@ -253,7 +241,7 @@ def findings(record: Record) -> list[str]:
             lines.append(
                 f"{ROWS[a]}: anchored is nearer than VI at {nearer} of {len(tried)} learning rates "
                 f"tried ({min(tried.values()):.3f} to {max(tried.values()):.3f}); trained ten "
-                f"times as long it has {show(others[LONGER]['kl'])}."
+                f"times as long it has {toy.show(others[LONGER]['kl'])}."
             )
     seconds = record["numbers"]["panel_seconds"]
     return [*lines, f"The methods of the picture alone took {seconds:.0f} s, with all repeats."]
@@ -263,16 +251,16 @@ def tables(record: Record) -> list[Table]:
     out, chains = [], []
     for a, row in record["numbers"]["cells"].items():
         rows = [
-            (WORDS[name], *distance_cells(cell["distance"]), f"{cell['method_seconds']:.1f}")
+            (WORDS[name], *toy.distance_cells(cell["distance"]), f"{cell['method_seconds']:.1f}")
             for name, cell in row.items()
         ]
         for name, summary in record["numbers"]["others"][a].items():
-            rows.append((name, *distance_cells(summary), ""))
+            rows.append((name, *toy.distance_cells(summary), ""))
         title = (
             f"{ROWS[a]}: distance to the GP (nats, nats, target units), ratio of deviations to the "
             "GP's by region, seconds of the first run with its compilation"
         )
-        out.append(Table(title, ("method", *DISTANCE_HEADER, "seconds"), rows))
+        out.append(Table(title, ("method", *toy.DISTANCE_HEADER, "seconds"), rows))
         chains += [
             (ROWS[a], WORDS[name], *(number(cell["chains"][key], ".4g") for key in TRUST))
             for name, cell in row.items()
@@ -290,7 +278,7 @@ def draw(figure, record: Record) -> None:
     axes = figure.subplots(len(cells), len(names), sharex=True, sharey=True, squeeze=False)
     for row, (a, panels) in zip(axes, cells.items(), strict=True):
         for ax, name in zip(row, names, strict=True):
-            bands(ax, numbers["grid"], from_panel(panels[name]["panel"]))
+            bands(ax, numbers["grid"], toy.from_panel(panels[name]["panel"]))
             data_points(ax, numbers["x"], numbers["y"])
             ax.set(xlim=(numbers["grid"][0], numbers["grid"][-1]), ylim=(-3.2, 1.2))
         row[0].set_ylabel(ROWS[a])
@@ -299,20 +287,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-methods",
-    figure="figure 4",
-    title="Inference methods on six points",
-    claim=(
-        "GP and HMC are the gold standard; variational inference and MC dropout do a poor job of "
-        "capturing interpolated uncertainty."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 15, "paper": 330},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(13, 7.2),
-    needs=("the extra `baselines`",),
+    CATALOGUE["fig-methods"], PRESETS, plan, combine, findings, tables, draw, (13, 7.2)
 )

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from anchored.baselines import NUTS, FiniteWidthPosterior, InfiniteWidthGP
+from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import methods
 from anchored.paper.plotting import SERIES
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
@@ -166,17 +167,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="nuts-check",
-    figure="beside figure 4",
-    title="NUTS, the exact posterior at finite width, and the GP",
-    claim="GP and HMC are both taken as ground truth; this asks how far they agree.",
-    presets=PRESETS,
-    seconds={"smoke": 15, "paper": 400},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(10, 3.8),
-    needs=("the extra `baselines`",),
+    CATALOGUE["nuts-check"], PRESETS, plan, combine, findings, tables, draw, (10, 3.8)
 )

@@ -7,7 +7,8 @@ import numpy as np
 
 from anchored.exact import rms
 from anchored.exact.rms import Normal
-from anchored.paper.figures._theory import check_draws, legend_below, plane
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.theory import check_draws, legend_below, plane
 from anchored.paper.plotting import BLUE, GREEN, GREY, ORANGE, ellipses
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
@@ -141,19 +142,5 @@ def draw(figure, record: Record) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-rms-2d",
-    figure="figure 2",
-    title="Exact randomised MAP sampling of two parameters",
-    claim=(
-        "If anchors are drawn with the covariance of theorem 1, their MAP solutions are draws of "
-        "the exact posterior."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 1, "paper": 1},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(12.5, 3.5),
+    CATALOGUE["fig-rms-2d"], PRESETS, plan, combine, findings, tables, draw, (12.5, 3.5)
 )

@@ -7,7 +7,8 @@ import numpy as np
 
 from anchored.exact import rms
 from anchored.exact.rms import Normal
-from anchored.paper.figures._theory import check_draws, legend_below, plane
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.theory import check_draws, legend_below, plane
 from anchored.paper.plotting import BLUE, GREEN, GREY, ORANGE, PINK, ellipses
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
@@ -190,19 +191,5 @@ def _note(ax, x: float, y: float, text: str) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="fig-rms-cases",
-    figure="figure 3",
-    title="Anchors from the prior: general and exact cases",
-    claim=(
-        "With anchors from the prior the mean is right, variances are too small and correlations "
-        "too large; perfectly correlated and extrapolation parameters are recovered exactly."
-    ),
-    presets=PRESETS,
-    seconds={"smoke": 1, "paper": 1},
-    plan=plan,
-    combine=combine,
-    findings=findings,
-    tables=tables,
-    draw=draw,
-    size=(9.5, 7.6),
+    CATALOGUE["fig-rms-cases"], PRESETS, plan, combine, findings, tables, draw, (9.5, 7.6)
 )

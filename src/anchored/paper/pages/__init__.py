@@ -1,8 +1,5 @@
-"""Pages made from results records; knows the records' schemas and no experiment."""
+"""Pages made from records."""
 
-from anchored.paper.pages._benchmarks import benchmark_page as benchmark_page
-from anchored.paper.pages._own_tables import own_tables_page as own_tables_page
-from anchored.paper.pages._records import Results as Results
-from anchored.paper.pages._records import load_records as load_records
-from anchored.paper.pages._reproduction import reproduction_page as reproduction_page
-from anchored.paper.pages._unfamiliar import unfamiliar_page as unfamiliar_page
+from anchored.paper.pages.benchmarks import benchmark_page as benchmark_page
+from anchored.paper.pages.reproduction import reproduction_page as reproduction_page
+from anchored.paper.pages.unfamiliar import unfamiliar_page as unfamiliar_page

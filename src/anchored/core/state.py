@@ -1,0 +1,315 @@
+"""Training as a state: an `EnsembleState` holds all that is needed to go on.
+
+`advance` takes steps and `objective` tells where the members are; both are pure functions of a
+state and the rows. The rows of a step depend on the state's seed, the number of the step and the
+number of rows alone, so 300 steps and then 700 give the same bits as 1,000. Rows may be added to
+`Data` with room for them between two calls, and nothing is compiled again.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from anchored.core.members import Vmapped
+from anchored.core.rows import Data, HostRows, rows_at_once
+from anchored.core.tree import Raveller
+from anchored.errors import bad_value
+from anchored.typing import Array, MemberMap, Params
+
+DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
+_BLOCK_BYTES = 2**26  # most inputs brought to the device at a time, of those that stay elsewhere
+_BLOCK_STEPS = 1_000
+_ROUNDS = 16  # two rows keep their distance through all of them in one epoch of 2^16
+
+
+class Batch(NamedTuple):
+    """The rows of one step."""
+
+    x: Array
+    y: Array
+    weight: Array
+    rows: Array  # their numbers in the data
+    scale: Array | float  # times a weighted sum over the batch: estimates the mean over all rows
+    total: Array | float = 1.0  # N of the scaling contract: the weight of all rows
+    step: Array | int = 0  # number of the step, from which a random loss draws; 0 at looks
+
+
+# For one member: loss(params, own, extra, batch). ``own`` is what it needs of this member,
+# ``extra`` what all members share. Hashable, because it is part of the compiled program.
+Loss = Callable[[Params, Any, Any, Batch], Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a compiled step depends on beside the shapes of arrays."""
+
+    loss: Loss
+    optimiser: optax.GradientTransformation
+    batch_size: int
+    member_map: MemberMap
+    raveller: Raveller | None = None  # set if a member's parameters are trained as one vector
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class EnsembleState:
+    """All that training needs to go on: a pytree of plain arrays, stacked over members.
+
+    Make one with `init_ensemble`. Arrays may be replaced by those of the same shape (another
+    rate, other centres) and written to a file leaf by leaf; ``plan`` is what is left.
+
+    Attributes
+    ----------
+    theta : what is trained [member, ...]; `params` has it in the network's own form.
+    opt_state : of the optimiser [member, ...].
+    own : what the loss needs of each member [member, ...]; an ensemble's has the ``centre``.
+    extra : what the loss needs that all members share.
+    step : steps taken so far.
+    seed : of the order of the rows.
+    log_rate, log_decay : logarithms of the rate and of its factor every 20 steps.
+    plan : loss, optimiser, batch size and how members are run: part of compiled programs.
+    """
+
+    theta: Params
+    opt_state: Any
+    own: Any
+    extra: Any
+    step: Any
+    seed: Any
+    log_rate: Any  # logarithms, because a power with a whole exponent is slow
+    log_decay: Any
+    plan: Plan = dataclasses.field(metadata={"static": True})
+
+    @property
+    def params(self) -> Params:
+        """Parameters [member, ...] as the network takes them."""
+        return self._tree(self.theta)
+
+    @property
+    def centres(self) -> Params:
+        """Anchors [member, ...], or copies of the prior mean, as the network takes them."""
+        return self._tree(self.own.centre)
+
+    def _tree(self, stacked: Params) -> Params:
+        raveller = self.plan.raveller
+        return stacked if raveller is None else raveller.unravel_members(stacked)
+
+
+def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
+    """The state after ``n_steps`` steps more on ``data``.
+
+    Also inside a compiled function, where members are vmapped.
+
+    Examples
+    --------
+    >>> import anchored, jax, numpy as np
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> data = anchored.Data.make(x[:10], x[:10] ** 2).with_capacity(32)
+    >>> network = anchored.MLP((16,))
+    >>> state = anchored.init_ensemble(
+    ...     jax.random.key(0), network, anchored.Prior.for_network(network, x),
+    ...     anchored.Gaussian(0.01), data, n_members=3)
+    >>> before = anchored.objective(state, data)
+    >>> state = anchored.advance(state, data, 100)
+    >>> bool((anchored.objective(state, data) < before).all())
+    True
+    >>> data = data.append(x[10:], x[10:] ** 2)  # compiles nothing again
+    >>> state = anchored.advance(state, data, 100)
+    >>> anchored.Ensemble.of_state(state).predict(x).mean.shape
+    (20, 1)
+    """
+    if isinstance(n_steps, (int, np.integer)) and n_steps <= 0:
+        if n_steps == 0:
+            return state
+        raise bad_value("n_steps", n_steps, "zero or a positive whole number")
+    plan = state.plan
+    size = min(plan.batch_size, len(data.weight))
+    brought = isinstance(data.x, HostRows)
+    body = _Step(plan.loss, plan.optimiser, size, brought)
+    members = Vmapped() if _is_traced((state, data)) else plan.member_map
+    moving = _Moving(state.theta, state.opt_state)
+    shared = _Shared.of(state, data)
+    if not brought:
+        moving = members.loop(body, moving, state.own, shared, n_steps)
+    else:
+        for first, count, x in _inputs(state, data, size, n_steps):
+            here = shared._replace(x=x, step=jnp.asarray(first, jnp.int32))
+            moving = members.loop(body, moving, state.own, here, count)
+    return dataclasses.replace(
+        state, theta=moving.theta, opt_state=moving.opt_state, step=state.step + n_steps
+    )
+
+
+def objective(state: EnsembleState, data: Data) -> Array:
+    """The loss [member] on all rows: an ensemble's negative log posterior over N."""
+    n_rows, size = len(data.weight), rows_at_once(data.x)
+    starts = range(0, n_rows, size)
+    total = jnp.asarray(data.total_weight, jnp.float32)
+    parts = []
+    for start in starts:
+        rows = slice(start, min(start + size, n_rows))
+        numbers = jnp.asarray(np.arange(rows.start, rows.stop, dtype=np.int32))
+        whole = len(starts) == 1 and not isinstance(data.x, HostRows)
+        x, y, weight = (a if whole else a[rows] for a in (data.x, data.y, data.weight))
+        # The mean over blocks of the loss at this scale is the loss on all rows.
+        scale = len(starts) * _over(1.0, total)
+        batch = Batch(jnp.asarray(x), y, weight, numbers, scale, _nonzero(total))
+        parts.append(objective_on(state, batch))
+    return sum(parts) / len(parts)
+
+
+def objective_on(state: EnsembleState, batch: Batch) -> Array:
+    """The loss [member] on some rows."""
+    members = Vmapped() if _is_traced((state, batch)) else state.plan.member_map
+    return members.apply(Objective(state.plan.loss), (state.theta, state.own), (state.extra, batch))
+
+
+@partial(jax.jit, static_argnums=0)
+def first_opt_state(optimiser: optax.GradientTransformation, theta: Params) -> Any:
+    """State of the optimiser [member, ...] before the first step."""
+    return jax.vmap(optimiser.init)(theta)
+
+
+class _Moving(NamedTuple):
+    """What a step changes, for one member or stacked over all."""
+
+    theta: Params
+    opt_state: Any
+
+
+class _Shared(NamedTuple):
+    """What a step reads and all members share."""
+
+    x: Array  # inputs of all rows, or of each step [step, batch, ...] if they are brought
+    y: Array
+    weight: Array
+    n_rows: Array
+    total: Array
+    step: Array  # the first
+    seed: Array
+    log_rate: Array
+    log_decay: Array
+    extra: Any
+
+    @classmethod
+    def of(cls, state: EnsembleState, data: Data) -> "_Shared":
+        n_rows, total = jnp.asarray(data.n_rows, jnp.int32), jnp.asarray(data.total_weight)
+        rate = (jnp.asarray(v, jnp.float32) for v in (state.log_rate, state.log_decay))
+        step, seed = jnp.asarray(state.step, jnp.int32), jnp.asarray(state.seed, jnp.uint32)
+        total = total.astype(jnp.float32)
+        return cls(data.x, data.y, data.weight, n_rows, total, step, seed, *rate, state.extra)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+    """One optimiser step of one member."""
+
+    loss: Loss
+    optimiser: optax.GradientTransformation
+    size: int  # of a batch
+    brought: bool  # inputs come step by step
+
+    def __call__(self, now: _Moving, own: Params, s: _Shared, i: Array) -> _Moving:
+        step = s.step + i
+        rows = batch_rows(s.seed, step, s.n_rows, self.size)
+        x = s.x[i] if self.brought else s.x[rows]
+        share = s.n_rows / jnp.clip(s.n_rows, 1, self.size)
+        scale, total = _over(share, s.total), _nonzero(s.total)
+        batch = Batch(x, s.y[rows], s.weight[rows], rows, scale, total, step)
+        gradient = jax.grad(self.loss)(now.theta, own, s.extra, batch)
+        rate = jnp.exp(s.log_rate + s.log_decay * (step // DECAY_EVERY))
+        updates, opt_state = self.optimiser.update(gradient, now.opt_state, now.theta)
+        return _Moving(jax.tree.map(lambda p, u: p + rate * u, now.theta, updates), opt_state)
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """The loss of one member over many rows at once; steps never compute it."""
+
+    loss: Loss
+
+    def __call__(self, member: tuple[Params, Any], shared: tuple[Any, Batch]) -> Array:
+        (theta, own), (extra, batch) = member, shared
+        return self.loss(theta, own, extra, batch)
+
+
+def _nonzero(total: Array) -> Array:
+    """N, or 1 if there are no rows: the penalty is all there is then."""
+    return jnp.where(total > 0, total, 1.0)
+
+
+def _over(value: Array | float, total: Array) -> Array:
+    return jnp.where(total > 0, value / _nonzero(total), 0.0)
+
+
+def _is_traced(tree: Any) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def batch_rows(seed: Array, step: Array, n_rows: Array, size: int) -> Array:
+    """Numbers [size] of the rows of a step, by the seed and the numbers of step and rows alone.
+
+    An epoch visits rows in random order, none twice; what does not fill a batch at its end is
+    left for other epochs, so every batch is an unbiased sample. With no more rows than ``size``
+    every step takes the first ``size``, of which those beyond the last row have no weight.
+    """
+    per_epoch = jnp.maximum(n_rows // size, 1)
+    places = jnp.arange(size, dtype=jnp.int32)
+    at = shuffled(seed, step // per_epoch, step % per_epoch * size + places, n_rows)
+    return jnp.where(n_rows <= size, places, at)
+
+
+def shuffled(seed: Array, epoch: Array, places: Array, n_rows: Array) -> Array:
+    """What comes at some ``places`` of a random order of ``n_rows`` numbers.
+
+    The order is computed only where it is needed, so it is never stored. In each round of this
+    "swap-or-not" shuffle (Hoang, Morris and Rogaway 2012) all places are paired, by a random
+    sum modulo ``n_rows``, and each pair swaps or not by a random bit.
+    """
+    n_rows = jnp.maximum(n_rows, 1)
+    base = _mixed(_mixed(jnp.asarray(seed, jnp.uint32)) ^ epoch.astype(jnp.uint32))
+    keys = _mixed(base + jnp.arange(1, 2 * _ROUNDS + 1, dtype=jnp.uint32))
+    sums = (keys[:_ROUNDS] % n_rows.astype(jnp.uint32)).astype(jnp.int32)
+
+    def swapped(i: Array, places: Array) -> Array:
+        other = sums[i] - places
+        other = jnp.where(other < 0, other + n_rows, other)
+        pair = jnp.maximum(places, other).astype(jnp.uint32)
+        return jnp.where(_mixed(pair ^ keys[_ROUNDS + i]) >> 31 == 1, other, places)
+
+    # A loop of its own: fused with what reads the rows it would run again for every column.
+    return jax.lax.fori_loop(0, _ROUNDS, swapped, places)
+
+
+def _mixed(bits: Array) -> Array:
+    """A hash of 32 bits, the last mixing of MurmurHash3."""
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        bits = (bits ^ (bits >> shift)) * jnp.uint32(factor)
+    return bits ^ (bits >> 16)
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def _rows_of_steps(seed, first, n_rows, size, n_steps):
+    steps = first + jnp.arange(n_steps, dtype=jnp.int32)
+    return jax.vmap(lambda step: batch_rows(seed, step, n_rows, size))(steps)
+
+
+def _inputs(
+    state: EnsembleState, data: Data, size: int, n_steps: int
+) -> Iterator[tuple[int, int, Array]]:
+    """First step, number of steps and their inputs [step, batch, ...], read a few at a time."""
+    x, seed = data.x, int(state.seed)
+    most = int(np.clip(_BLOCK_BYTES // (x.row_bytes * size), 1, _BLOCK_STEPS))
+    end = int(state.step) + n_steps
+    for first in range(int(state.step), end, most):
+        rows = np.asarray(_rows_of_steps(np.uint32(seed), first, data.n_rows, size, most))
+        read, count = np.zeros((most, size, *x.shape[1:]), x.dtype), min(most, end - first)
+        for i in range(count):
+            read[i] = x.batch(rows[i], np.random.default_rng([seed, first + i]))
+        yield first, count, jnp.asarray(read)

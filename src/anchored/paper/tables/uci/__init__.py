@@ -1,1 +1,0 @@
-"""The UCI regression benchmark of the paper: its settings, methods, records and tables."""

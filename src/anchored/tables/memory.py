@@ -1,0 +1,70 @@
+"""How much memory there is for a table, and an early word if it is too little."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from anchored.errors import TableError
+
+# Of a cell that is read as text, held as a number, split off, encoded and standardised.
+_CELL_BYTES = 40
+
+
+def available() -> float:
+    """Bytes that this process may still take, as far as the system says."""
+    found = [_of_machine(), _of_container(), _of_process()]
+    return min((free for free in found if free is not None), default=float("inf"))
+
+
+def that_fit(parts: Iterator, share_read: Callable[[int], float]) -> Iterator:
+    """The same Arrow tables; an error as soon as all of them seem to need too much memory.
+
+    ``share_read`` tells from the number of rows so far which part of the table they are.
+    """
+    free = available()
+    n_rows = n_bytes = 0
+    for part in parts:
+        n_rows += part.num_rows
+        n_bytes += part.nbytes + _CELL_BYTES * part.num_rows * part.num_columns
+        needed = n_bytes / share_read(n_rows)
+        if needed > free:
+            most = int(free / (2 * n_bytes / n_rows))
+            rows = 10 ** (len(str(most)) - 1) if most else 0
+            raise TableError(
+                f"the table needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB "
+                f"are free. Give a random part of its rows; {rows:,} of them would fit."
+            )
+        yield part
+
+
+def _of_machine() -> float | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(1024.0 * int(w.split()[1]) for w in lines if w.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _of_container() -> float | None:
+    folder = Path("/sys/fs/cgroup")
+    try:
+        most = float((folder / "memory.max").read_text())  # "max" if there is no limit
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return most - float(stat["anon"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _of_process() -> float | None:
+    try:
+        import resource
+
+        most, _ = resource.getrlimit(resource.RLIMIT_AS)
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        return None if most == resource.RLIM_INFINITY else float(most - taken)
+    except (ImportError, OSError, ValueError):
+        return None
