@@ -1,18 +1,27 @@
 # One line a job. Everything happens in .venv, made on first use.
 PYTHON ?= python3
+PYTHON313 ?= python3.13
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP_IN := bin/python -m pip install --quiet --disable-pip-version-check -c
+PIP := .venv/$(PIP_IN) constraints.txt
 
-.PHONY: run test test-all lint bench bench-uci bench-splits bench-images bench-tables bench-demo reproduce docs pictures clean
+.PHONY: run test test-all test-lowest test-py313 lint bench bench-uci bench-splits bench-images bench-tables bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
 
-test: lint  ## lint, types, import rules, then all tests but the slow ones
-	$(BIN)/python -m pytest -n 2 -m "not slow" -q --durations=12
+test: lint  ## lint, types, import rules, then all tests but the slow ones, and what they cover
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" -q --durations=12 --cov
+	@$(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'  # the ten lowest, and the total
 
 test-all: lint  ## the slow statistical tests too
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+test-lowest: .venv-lowest/test  ## the tests with the lowest versions that pyproject.toml claims
+	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -q -W ignore::DeprecationWarning
+
+test-py313: .venv-py313/test  ## the tests with Python 3.13
+	.venv-py313/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -q
 
 lint: .venv/test
 	$(BIN)/ruff check .
@@ -68,9 +77,22 @@ pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	@sh tests/get_chromium.sh
 	@touch $@ .venv/run
 
+# Warnings of other packages about packages newer than they are do not count here.
+.venv-lowest/test: pyproject.toml .ci/lowest.py
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python .ci/lowest.py > .venv-lowest/constraints.txt
+	.venv-lowest/$(PIP_IN) .venv-lowest/constraints.txt -e ".[test]"
+	@touch $@
+
+.venv-py313/test: pyproject.toml constraints.txt
+	@command -v $(PYTHON313) > /dev/null || { echo "No $(PYTHON313) here: make test-py313 PYTHON313=/path/to/python3.13"; exit 1; }
+	$(PYTHON313) -m venv .venv-py313
+	.venv-py313/$(PIP_IN) constraints.txt -e ".[test]"
+	@touch $@
+
 .venv/bench: .venv/test
 	$(PIP) -e ".[torch]"
 	@touch $@
 
 clean:
-	rm -rf .venv build dist results .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist results .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage

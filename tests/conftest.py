@@ -1,10 +1,16 @@
-"""Fixed seeds, key reuse checked, no network; a browser and the UCI tables if they are there."""
+"""Fixed seeds, key reuse checked, no network; a browser and the UCI tables if they are there.
+
+Compiled programs are kept between runs, as the commands keep them (`anchored.cli.compile_cache`).
+"""
 
 import os
 import shutil
 from pathlib import Path
 
+from anchored.cli import compile_cache
+
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn skips two of its checks
+compile_cache.switch_on()  # before JAX is imported
 
 import jax
 import numpy as np

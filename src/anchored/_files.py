@@ -1,14 +1,15 @@
 """Files written whole or not at all."""
 
+import errno
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_STAGE = ".unfinished-"
+_STAGE, _DECIDED = ".unfinished-", ".finished"
 
 
 @contextmanager
@@ -31,22 +32,49 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def together(folder: Path) -> Iterator[Path]:
-    """An empty folder whose files move to ``folder`` at the end, once all are written.
+    """An empty folder whose files replace those of ``folder`` at the end, all or none.
 
-    They move one by one in the order of their names.
+    One rename decides. A process that is killed before it leaves the old files as they were. After
+    it, the new files move to their places, and the next `settle` moves what is left to move.
     """
     stage = folder / f"{_STAGE}{uuid.uuid4().hex}"
     stage.mkdir()
     try:
         yield stage
-        for file in sorted(stage.iterdir()):
-            file.replace(folder / file.name)
+        _decide(stage)
+        settle(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
 
+def _decide(stage: Path) -> None:
+    """Give the folder its fixed name, once what another process decided has been moved.
+
+    A folder that has files cannot be replaced, so the files of two processes never mix.
+    """
+    while stage.exists():
+        settle(stage.parent)
+        try:
+            stage.rename(stage.with_name(_DECIDED))
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+
+
+def settle(folder: Path) -> None:
+    """Move the files that `together` decided to their places; they may be another process's."""
+    decided = folder / _DECIDED
+    with suppress(FileNotFoundError):
+        for file in sorted(decided.iterdir()):
+            with suppress(FileNotFoundError):  # another process moved it
+                file.replace(folder / file.name)
+    with suppress(OSError):  # gone, or full again
+        decided.rmdir()
+
+
 def remove_leftovers(folder: Path) -> None:
-    """Take away what a killed process left of `together`."""
+    """Settle ``folder``, and take away what a killed process had not decided."""
+    settle(folder)
     for stage in folder.glob(f"{_STAGE}*"):
         shutil.rmtree(stage, ignore_errors=True)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 import json
 import signal
 import socket
@@ -20,8 +19,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from anchored.cli import app
+from anchored.demo import engine, sessions
 from anchored.demo import server as web
-from anchored.demo import sessions
 from anchored.demo.sessions import Limits
 
 TINY = {"n_members": 2, "width": 4}
@@ -203,11 +202,10 @@ def test_frames_are_not_sent_ahead_of_a_client_that_draws_slowly(url):
         async with Client.at(url) as client:
             await client.open(settings=TINY)
             await client.send(type="run")
-            frames = []
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    while True:
-                        frames.append(json.loads(await client.socket.recv()))
+            frames = [json.loads(await client.socket.recv()) for _ in range(2)]
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await client.socket.recv()
             assert [f["type"] for f in frames] == ["frame"] * 2
             await client.send(type="ack", frame=frames[-1]["frame"])
             following = json.loads(await client.socket.recv())
@@ -225,9 +223,9 @@ def test_the_last_of_some_steps_is_seen_however_late_a_client_draws(url):
         async with Client.at(url) as client:
             await client.open(settings=TINY)
             await client.send(type="step", steps=100)
-            frames = []
+            frames = [json.loads(await client.socket.recv())]
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
+                async with asyncio.timeout(0.5):
                     while True:  # the steps end while nothing is acknowledged
                         frames.append(json.loads(await client.socket.recv()))
             while frames[-1]["step"] < 100:
@@ -264,28 +262,38 @@ def test_a_bad_message_is_answered_and_changes_nothing(url):
     assert get(url)[0] == 200
 
 
-def test_a_compilation_stops_nobody_else(url):
+def test_a_compilation_stops_nobody_else(url, monkeypatch):
+    """Another client gets a dozen pictures while a program that it does not need is compiled."""
+    find, may_end = engine.Programs.get, threading.Event()
+
+    def slow(programs, shape):
+        if shape.width == 37:
+            assert may_end.wait(60)
+        return find(programs, shape)
+
+    monkeypatch.setattr(engine.Programs, "get", slow)
+
     async def talk():
         async with Client.at(url) as one, Client.at(url) as other:
             await one.open(settings=TINY)
             await one.send(type="run")
-            await one.count(0.2)
             settings = one.hello["defaults"]["regression"] | {"n_members": 2, "width": 37}
             opening = {"type": "open", "problem": "regression", "settings": settings}
-            times = [time.perf_counter()]
             await other.send(**opening, points=[])
             waiting = await other.next()
             assert waiting["status"] == "compiling"
             assert waiting["settings"]["width"] == 37
             ready = asyncio.create_task(other.until(lambda r: r["status"] == "ok"))
-            while not ready.done():
-                await one.next()
-                times.append(time.perf_counter())
-            return times
+            steps = [(await one.next())["step"] for _ in range(12)]
+            assert steps == sorted(set(steps))
+            assert not ready.done()
+            may_end.set()
+            assert (await ready)["settings"]["width"] == 37
 
-    times = run(talk())
-    longest = max(b - a for a, b in itertools.pairwise(times))
-    assert longest < (times[-1] - times[0]) / 2
+    try:
+        run(talk())
+    finally:
+        may_end.set()
 
 
 def test_ten_clients_are_served_alike(url):
@@ -367,15 +375,12 @@ def test_ctrl_c_closes_cleanly():
         async def talk():
             async with Client.at(url) as client:
                 process.send_signal(signal.SIGINT)
-                started = time.perf_counter()
                 with pytest.raises(ConnectionClosed) as closed:
                     await client.next()
                 assert closed.value.rcvd.code == 1001
-                return started
 
-        started = run(talk())
-        assert process.wait(10) == 0
-        assert time.perf_counter() - started < 2.0
+        run(talk())
+        assert process.wait(60) == 0
         assert "stopped" in process.stdout.read()
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from anchored.cli import compile_cache
 from anchored.cli._inputs import OLD_NAMES
 from anchored.cli.demo import demo
 from anchored.cli.export import export
@@ -46,3 +47,4 @@ def main(
     ] = False,
 ) -> None:
     """Error bars for neural networks that you can check."""
+    compile_cache.switch_on()

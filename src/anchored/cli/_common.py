@@ -1,7 +1,7 @@
 """What the commands share: refusing, and writing files."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -63,8 +63,10 @@ def table_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def model_errors(path: Path) -> Iterator[None]:
-    """What is wrong with a model file, said in one line."""
+    """What is wrong with a model file, said in one line; it belongs to the files beside it."""
     try:
+        with suppress(OSError):  # it may be read only
+            _files.settle(path.parent)
         yield
     except OSError as error:
         fail(f"cannot read {path}: {error.strerror or error}.")
