@@ -340,12 +340,18 @@ def test_many_classes_list_the_commonest_mistakes():
 # The whole
 
 
-def test_the_file_is_written_whole_and_is_small(regressor, tmp_path):
+@pytest.mark.slow
+def test_a_report_takes_three_seconds_of_one_core(regressor):
     X, y = hostile_table(500, seed=2)
     anchored.report(regressor, X[:50], y[:50])  # compile
     start = time.process_time()
+    anchored.report(regressor, X, y)
+    assert time.process_time() - start < 3
+
+
+def test_the_file_is_written_whole_and_is_small(regressor, tmp_path):
+    X, y = hostile_table(500, seed=2)
     page = anchored.report(regressor, X, y, path=tmp_path / "report.html")
-    assert time.process_time() - start < 3  # of one core
     assert (tmp_path / "report.html").read_bytes() == page.encode()
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert len(page.encode()) < 600_000
