@@ -108,3 +108,27 @@ def test_rows_of_weight_zero_do_not_shape_the_encoder():
     alone = AnchoredRegressor(**QUICK).fit(made[40:], target(made[40:]))
     assert weighted.encoder_ == alone.encoder_
     np.testing.assert_array_equal(weighted.predict(made), alone.predict(made))
+
+
+def test_a_memory_map_and_augmented_rows_are_regressed_too(tmp_path):
+    """Rows that stay in a file give what rows in memory give, up to the order they come in."""
+    rng = np.random.default_rng(0)
+    made = np.memmap(tmp_path / "x", np.float32, "w+", shape=(300, 3))
+    made[:] = rng.normal(size=made.shape)
+    y = 2 * np.asarray(made[:, 0]) + 0.1 * rng.normal(size=300)
+    quick = QUICK | {"epochs": 150}
+    stays = AnchoredRegressor(**quick).fit(made, y)
+    memory = AnchoredRegressor(**quick).fit(np.asarray(made), y)
+    assert stays.score(made, y) > 0.98
+    assert memory.score(made, y) > 0.98
+    np.testing.assert_allclose(stays.noise_var_, memory.noise_var_, rtol=0.5)
+    np.testing.assert_allclose(stays.predict(made), stays.predict(np.asarray(made)), rtol=1e-5)
+    seen = []
+
+    def jitter(rng, x):
+        seen.append(len(x))
+        return x + 0.01 * rng.normal(size=x.shape)
+
+    augmented = AnchoredRegressor(**quick | {"epochs": 5}, augment=jitter).fit(np.asarray(made), y)
+    assert len(seen) > 10
+    assert np.isfinite(augmented.predict(made)).all()
