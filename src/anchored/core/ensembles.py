@@ -29,6 +29,7 @@ from anchored.core.tree import (
     Raveller,
     as_pytree,
     from_pytree,
+    on_device,
     squared_distance,
     take_members,
 )
@@ -246,7 +247,7 @@ def fit_ensemble(
     failed = np.flatnonzero(info.status == Status.DIVERGED)
     if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
         key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
-        start = _initial_params(network, key_again, failed.tolist(), data.x[:1])
+        start = _initial_params(network, key_again, failed.tolist(), data)
         drawn = drawn._replace(start=_with_members(drawn.start, failed, start))
         slower = schedule.slower(_RETRY_RATE)
         again = _restarted(state, failed, start if way is None else way.inner(start), slower)
@@ -358,11 +359,11 @@ def _drawn(
     _check_folds(folds, data.n_rows, n_members)
     key_anchor, key_init, key_noise, seed = draw_keys(key)
     if start is None:
-        start = _initial_params(network, key_init, range(n_members), data.x[:1])
+        start = _initial_params(network, key_init, range(n_members), data)
     noise = None
     if row.target_noise:
         noise = _target_noise(key_noise, likelihood, data, n_members)
-    of_member = None if folds is None else jnp.asarray(folds.of_member)
+    of_member = None if folds is None else on_device(folds.of_member)
     of_row = None if folds is None else _padded_folds(folds, data)
     own = Own(_centres(key_anchor, prior, n_members, row.anchors), noise, of_member)
     extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
@@ -385,7 +386,7 @@ def _begun(
     # Adam does not: one vector for each small member compiles and runs faster.
     start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
     scale = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(extra.scale)])
-    own, extra = own._replace(centre=centre), extra._replace(scale=jnp.asarray(scale))
+    own, extra = own._replace(centre=centre), extra._replace(scale=on_device(scale))
     loss = MemberLoss(network, raveller)
     return begin(seed, loss, start, own, extra, schedule, member_map, raveller)
 
@@ -411,7 +412,7 @@ def _with_members(tree: Params, index: np.ndarray, others: Params) -> Params:
     def put(old: Array, new: Array) -> Array:
         out = np.array(old)
         out[index] = new
-        return jnp.asarray(out)
+        return on_device(out)
 
     return jax.tree.map(put, tree, others)
 
@@ -485,12 +486,13 @@ def _centres(key: Array, prior: Prior, n_members: int, anchors: bool) -> Params:
     return jax.tree.map(lambda m: jnp.broadcast_to(m, (n_members, *m.shape)), prior.mean)
 
 
-def _initial_params(network: Network, key: Array, members: Iterable[int], x: Array) -> Params:
-    return _stacked([initial_of(network, key, j, x) for j in members])
+def _initial_params(network: Network, key: Array, members: Iterable[int], data: Data) -> Params:
+    like = np.zeros((1, *data.x.shape[1:]), data.x.dtype)
+    return _stacked([initial_of(network, key, j, like) for j in members])
 
 
 def _stacked(trees: list[Params]) -> Params:
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+    return jax.tree.map(lambda *leaves: on_device(np.stack(leaves)), *trees)
 
 
 # Programs that draw take long to compile: one for a single member serves any number of them.
@@ -518,7 +520,7 @@ def draw_keys(key: Array) -> tuple[Array, Array, Array, Array]:
 def _padded_folds(folds: Folds, data: Data) -> Array:
     of_row = np.full(len(data.weight), Folds.IN_NONE, np.int32)
     of_row[: data.n_rows] = folds.of_row
-    return jnp.asarray(of_row)
+    return on_device(of_row)
 
 
 def _target_noise(key: Array, likelihood: Likelihood, data: Data, n_members: int) -> Array:
@@ -535,4 +537,4 @@ def _blocks(x: np.ndarray | HostRows) -> Iterator[tuple[Array, int]]:
         size = max(_LEAST_ROWS, 1 << max(len(block) - 1, 0).bit_length())
         filled = np.zeros((size, *x.shape[1:]), input_type(x.dtype))
         filled[: len(block)] = block
-        yield jnp.asarray(filled), len(block)
+        yield on_device(filled), len(block)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored.core.tree import is_traced
+from anchored.core.tree import is_traced, on_device
 from anchored.errors import bad_value
 from anchored.typing import Array
 
@@ -54,12 +54,12 @@ class Data:
         if not (len(x) and np.any(weight > 0)):
             raise ValueError("`weight` must be non-negative with at least one row above zero.")
         if isinstance(x, HostRows):
-            on_device, size = x, len(x)
+            inputs, size = x, len(x)
         else:
             size = padded_size(len(x))
-            on_device = _padded(x, size, input_type(x.dtype))
-        y, weight = _padded(y, size, np.float32), _padded(weight, size, np.float32)
-        return cls(on_device, y, weight, len(x), float(np.sum(weight)))
+            inputs = _padded(x, size, input_type(x.dtype))
+        y, places = _padded(y, size, np.float32), _padded(weight, size, np.float32)
+        return cls(inputs, y, places, len(x), float(np.sum(weight)))
 
     def with_capacity(self, n: int) -> "Data":
         """The same rows with room for ``n`` in all."""
@@ -205,7 +205,7 @@ def padded_size(n: int) -> int:
 def _padded(array: np.ndarray, size: int, dtype) -> Array:
     out = np.zeros((size, *array.shape[1:]), dtype)
     out[: len(array)] = array
-    return jnp.asarray(out)
+    return on_device(out)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ import optax
 
 from anchored.core.members import Vmapped
 from anchored.core.rows import Data, HostRows, rows_at_once
-from anchored.core.tree import Raveller, is_traced
+from anchored.core.tree import Raveller, is_traced, on_device
 from anchored.errors import bad_value
 from anchored.typing import Array, MemberMap, Params
 
@@ -140,7 +140,7 @@ def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
         moving = members.loop(body, moving, state.own, shared, n_steps)
     else:
         for first, count, x in _inputs(state, data, size, n_steps):
-            here = shared._replace(x=x, step=jnp.asarray(first, jnp.int32))
+            here = shared._replace(x=x, step=np.int32(first))
             moving = members.loop(body, moving, state.own, here, count)
     return dataclasses.replace(
         state, theta=moving.theta, opt_state=moving.opt_state, step=state.step + n_steps
@@ -169,11 +169,18 @@ def objective(state: EnsembleState, data: Data) -> Array:
     value = jnp.zeros(())
     for start in starts:
         rows = slice(start, min(start + size, n_rows))
-        x, y, weight = data.x, data.y, data.weight
+        inputs, y, weight = data.x, data.y, data.weight
         if not whole:
-            x, y, weight = x[rows], y[rows], weight[rows]
-        numbers = jnp.asarray(np.arange(rows.start, rows.stop, dtype=np.int32))
-        batch = Batch(jnp.asarray(x), y, weight, numbers, scale, _nonzero(total))
+            inputs, y, weight = inputs[rows], y[rows], weight[rows]
+        numbers = on_device(np.arange(rows.start, rows.stop, dtype=np.int32))
+        batch = Batch(
+            on_device(x) if isinstance(x, np.ndarray) else x,
+            y,
+            weight,
+            numbers,
+            scale,
+            _nonzero(total),
+        )
         value += objective_on(state, batch) / len(starts)
     return value
 
@@ -217,12 +224,12 @@ class _Shared(NamedTuple):
             x=data.x,
             y=data.y,
             weight=data.weight,
-            n_rows=jnp.asarray(data.n_rows, jnp.int32),
-            total=jnp.asarray(data.total_weight, jnp.float32),
-            step=jnp.asarray(state.step, jnp.int32),
-            seed=jnp.asarray(state.seed, jnp.uint32),
-            log_rate=jnp.asarray(state.log_rate, jnp.float32),
-            log_decay=jnp.asarray(state.log_decay, jnp.float32),
+            n_rows=_number(data.n_rows, np.int32),
+            total=_number(data.total_weight, np.float32),
+            step=_number(state.step, np.int32),
+            seed=_number(state.seed, np.uint32),
+            log_rate=_number(state.log_rate, np.float32),
+            log_decay=_number(state.log_decay, np.float32),
             extra=state.extra,
         )
 
@@ -258,6 +265,11 @@ class Objective:
     def __call__(self, member: tuple[Params, Any], shared: tuple[Any, Batch]) -> Array:
         (theta, own), (extra, batch) = member, shared
         return self.loss(theta, own, extra, batch)
+
+
+def _number(value: Any, dtype: Any) -> Any:
+    """A number of one type, so that no other compiles the program again."""
+    return value.astype(dtype) if isinstance(value, jax.Array) else dtype(value)
 
 
 def _nonzero(total: Array) -> Array:
@@ -329,4 +341,4 @@ def _inputs(
         read, count = np.zeros((most, size, *x.shape[1:]), x.dtype), min(most, end - first)
         for i in range(count):
             read[i] = x.batch(rows[i], np.random.default_rng([seed, first + i]))
-        yield first, count, jnp.asarray(read)
+        yield first, count, on_device(read)

@@ -15,12 +15,12 @@ of as many columns as V.
 import dataclasses
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior
 from anchored.core.rows import Data, HostRows, padded_size
+from anchored.core.tree import on_device
 from anchored.typing import Network, Params
 
 _LEAST_COLUMNS = 128  # fewer cost little as they are
@@ -76,10 +76,10 @@ def narrowed(network: Network, prior: Prior, data: Data) -> Narrow | None:
     basis[:, :rank] = span @ turned[:rank].T
     x[: data.n_rows, :rank] = vectors[:, :rank] * values[:rank]
     unit = float(np.sqrt(np.sum(np.square(x)) / (data.n_rows * rank))) or 1.0
-    inputs = jnp.asarray(x / unit, data.x.dtype)
+    inputs = on_device((x / unit).astype(data.x.dtype))
     return Narrow(dataclasses.replace(data, x=inputs), basis, relevance, average, unit)
 
 
 def _with_weight(tree: Params, weight: np.ndarray) -> Params:
-    first = {**tree[0], "weight": jnp.asarray(weight, tree[0]["weight"].dtype)}
+    first = {**tree[0], "weight": on_device(weight.astype(tree[0]["weight"].dtype))}
     return (first, *tree[1:])
