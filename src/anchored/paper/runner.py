@@ -9,8 +9,9 @@ interrupted goes on where it stopped. There are two kinds:
   cells. The cells of an unfinished run are used again if nothing they depend on has changed, the
   library's source included.
 - A table of many data sets, methods and splits has none: its numbers are the results by label,
-  and later runs add to them. A label is ``"<group>/..."``; the record's settings are those of each
-  group, and cells whose group has other settings now are computed again.
+  and later runs add to them, whatever version made the others. A label is ``"<group>/..."``; the
+  record's settings are those of each group, and cells whose group has other settings now are
+  computed again. The record's versions and cores are those of the last run.
 
 To add one: write its entry in `anchored.paper.catalogue`, and a module below ``figures`` or
 ``tables`` with a frozen dataclass of settings, one for each preset of the entry; ``plan``, which
