@@ -32,11 +32,9 @@ AGAIN = "Save the model again, or copy the file again from where it came."
 
 def write(path: str | Path, fields: dict, arrays: dict[str, np.ndarray]) -> None:
     """Write the file whole or not at all; ``fields`` is what JSON can hold."""
-    from safetensors.numpy import save
-
     text = json.dumps(fields, allow_nan=False)
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    content = save(arrays, {_TEXT: text, _DIGEST: _digest(text, arrays)})
+    content = _serialised(arrays, {_TEXT: text, _DIGEST: _digest(text, arrays)})
     if int.from_bytes(content[:_LENGTH_BYTES], "little") > _MAX_HEADER:
         raise ValueError(
             f"`encoder` and `provenance` take more than {_MAX_HEADER:,} bytes as text; leave out "
@@ -45,6 +43,28 @@ def write(path: str | Path, fields: dict, arrays: dict[str, np.ndarray]) -> None
     if len(content) > _MAX_FILE:
         raise ValueError(f"The model takes {len(content):,} bytes; a file holds {_MAX_FILE:,}.")
     write_whole(Path(path), content)
+
+
+def _serialised(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """The content of a file, the same bytes for the same arrays and text.
+
+    `safetensors.numpy.save` puts the metadata in an order of its own every time.
+    """
+    names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+    header: dict[str, Any] = {"__metadata__": metadata}
+    parts, end = [], 0
+    # Types of eight bytes first: every array is aligned then.
+    for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name)):
+        array = arrays[name]
+        if array.dtype not in names:
+            raise TypeError(f"{quoted(name)} has type {array.dtype}; files hold {list(_DTYPES)}.")
+        parts.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        start, end = end, end + len(parts[-1])
+        about = {"dtype": names[array.dtype], "shape": array.shape, "data_offsets": [start, end]}
+        header[name] = about
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % _LENGTH_BYTES)
+    return len(text).to_bytes(_LENGTH_BYTES, "little") + text + b"".join(parts)
 
 
 def read(path: str | Path) -> "tuple[Fields, Arrays]":
