@@ -11,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 
-from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
+from anchored import MLP, ConvNet, Data, Gaussian, Prior, Schedule, TextCNN, fit_ensemble
 from anchored.core import members, training
 from anchored.core.ensembles import Extra, MemberLoss, Own
 from anchored.core.members import OneByOne, Threaded, Vmapped, _wrapped_around, best_member_map
@@ -19,6 +19,7 @@ from anchored.core.state import DECAY_EVERY, Batch
 from anchored.core.training import begin, train
 from anchored.core.tree import as_pytree
 from anchored.errors import Status
+from anchored.typing import traits
 
 
 def fit(data, schedule, network=None, noise=0.05, n_members=4, **kwargs):
@@ -163,8 +164,6 @@ def test_maps_agree_on_a_prior_that_differs_within_a_layer(line_data):
 
 
 def test_best_map_knows_convolutions():
-    from anchored import ConvNet
-
     assert best_member_map(ConvNet(), 10) == OneByOne()
     assert isinstance(best_member_map(MLP((5,)), 10), Vmapped | Threaded)
     assert best_member_map(MLP((5,)), 3) == Vmapped()
@@ -324,7 +323,7 @@ def test_a_deadline_shortens_the_run_and_still_brings_the_rate_down(line_data, m
 def test_memory_is_flat_over_many_fits():
     code = """
 import jax, numpy as np, psutil
-from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
+from anchored import MLP, ConvNet, Data, Gaussian, Prior, Schedule, TextCNN, fit_ensemble
 rng, network, sizes = np.random.default_rng(0), MLP((20,)), []
 for i in range(100):
     data = Data.make(rng.normal(size=(50 + i % 51, 3)), rng.normal(size=50 + i % 51))
@@ -335,3 +334,18 @@ print(sizes[-1] - sizes[55])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 5  # megabytes in 45 fits, all programs compiled before
+
+
+def test_cores_are_counted_without_affinity(monkeypatch):
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    monkeypatch.setattr("os.process_cpu_count", lambda: 3, raising=False)
+    assert members.n_cores() == 3
+    monkeypatch.delattr("os.process_cpu_count")
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert members.n_cores() == 1
+
+
+def test_traits_have_defaults():
+    assert traits(object()) == (True, False)
+    assert traits(ConvNet()) == (False, False)
+    assert traits(TextCNN()) == (True, True)

@@ -173,14 +173,8 @@ def objective(state: EnsembleState, data: Data) -> Array:
         if not whole:
             inputs, y, weight = inputs[rows], y[rows], weight[rows]
         numbers = on_device(np.arange(rows.start, rows.stop, dtype=np.int32))
-        batch = Batch(
-            on_device(x) if isinstance(x, np.ndarray) else x,
-            y,
-            weight,
-            numbers,
-            scale,
-            _nonzero(total),
-        )
+        x: Any = on_device(inputs) if isinstance(inputs, np.ndarray) else inputs
+        batch = Batch(x, y, weight, numbers, scale, _nonzero(total))
         value += objective_on(state, batch) / len(starts)
     return value
 

@@ -10,6 +10,7 @@ import json
 import math
 from typing import Any, NamedTuple, NoReturn
 
+from anchored._json import is_number, is_whole, parsed
 from anchored.demo import presets
 from anchored.demo.presets import DEFAULTS, METHODS, PROBLEMS, RANGES, WHOLE_RANGES, Settings
 from anchored.errors import shown
@@ -65,13 +66,13 @@ def read(text: str | bytes, scene: Scene | None) -> Message:
     if len(text) > MESSAGE_BYTES or len(text.encode("utf-8", "replace")) > MESSAGE_BYTES:
         raise Refused("message", f"A message may have {MESSAGE_BYTES} bytes at most.")
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
+        record = parsed(text)
+    except ValueError:
         raise Refused("message", "A message must be a JSON object.") from None
     if not isinstance(record, dict):
         raise Refused("message", "A message must be a JSON object.")
     message_id = record.pop("id", None)
-    if message_id is not None and not _is_whole(message_id, 0, _MAX_ID):
+    if message_id is not None and not is_whole(message_id, 0, _MAX_ID):
         raise Refused("id", f"`id` must be a whole number from 0 to {_MAX_ID}.")
     try:
         return _checked(record, message_id, scene)
@@ -322,18 +323,13 @@ def _choice(field: str, value, allowed: tuple[str, ...]) -> str:
 
 
 def _whole(field: str, value, low: int, high: int) -> int:
-    if not _is_whole(value, low, high):
+    if not is_whole(value, low, high):
         _refuse(field, value, f"a whole number from {low} to {high}")
     return value
 
 
-def _is_whole(value, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
 def _number(field: str, value, low: float, high: float) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not (is_number and low <= value <= high):  # not a number is in no range
+    if not (is_number(value) and low <= value <= high):  # not a number is in no range
         _refuse(field, value, f"a number from {low:g} to {high:g}")
     return float(value)
 
