@@ -24,9 +24,10 @@ SETTINGS = Settings((4,), "relu", 0.1, 10.0, 64, 0.01, 2, 0.99, single_var=0.2)
 def table(tmp_path):
     """Runs the command, writing to a new folder; gives the result and the folder of records."""
 
-    def run(*args, name="table-uci"):
+    def run(*args, name="table-uci", columns="200"):
         out = tmp_path / "new" / "out"
-        result = runner.invoke(app, ["reproduce", name, "--out", str(out), *map(str, args)])
+        command = ["reproduce", name, "--out", str(out), *map(str, args)]
+        result = runner.invoke(app, command, env={"COLUMNS": columns})
         assert "Traceback" not in result.output
         return result, out
 
@@ -206,6 +207,14 @@ def test_records_are_plain_json(table, seen, uci_folder):
     text = (folder / "paper" / "table-uci.json").read_text()
     record = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert record["numbers"]["yacht/relu-gp/0"]["coverage_90"] <= 1
+
+
+def test_scores_are_not_cut_in_a_narrow_terminal(table, seen, uci_folder):
+    args = ["--datasets", "yacht", "--methods", "anchored-5x50", "--splits", 2]
+    table(*args, "--data-dir", uci_folder)
+    folded, _ = table(*args, "--redraw", columns="60")
+    assert folded.exit_code == 0
+    assert "…" not in folded.output
 
 
 def test_another_seed_does_not_spoil_a_record(table, seen, uci_folder):

@@ -204,7 +204,9 @@ def _print_record(record: dict, folder: Path, pictures: list[Path]) -> None:
 
     console = Console()
     for table in record["tables"]:
-        shown = Table(*table["header"], title=table["title"], title_justify="left")
+        shown = Table(title=table["title"], title_justify="left")
+        for title in table["header"]:
+            shown.add_column(title, overflow="fold")  # a narrow terminal cuts nothing
         for row in table["rows"]:
             shown.add_row(*row)
         console.print(shown)
