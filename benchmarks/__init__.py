@@ -1,0 +1,1 @@
+"""Measurements and pages of this repository, beside what `anchored reproduce` makes."""

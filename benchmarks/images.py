@@ -14,19 +14,13 @@ import time
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
 
 import anchored
-from anchored import MLP, ConvNet, Data, Prior, Schedule, fit_ensemble
+from anchored import MLP, ConvNet, Data, Prior, Schedule, advance, fit_ensemble, init_ensemble
 from anchored._files import write_whole
-from anchored.core.ensembles import Extra, MemberLoss, Own
 from anchored.core.likelihoods import Categorical
-from anchored.core.members import best_member_map
-from anchored.core.priors import draw_anchors
-from anchored.core.training import Batch, Live, LiveStep, live_start
-from anchored.core.tree import as_pytree
 
 RECORD = Path(__file__).parent / "results" / "images.json"
 N_MEMBERS, N_CLASSES = 5, 8
@@ -81,20 +75,20 @@ def fitting(network, x, y, n_steps: int, batch_size: int) -> float:
 
 def stepping(network, x, y, n_steps: int) -> float:
     """Seconds of one step of the ensemble on these rows."""
-    prior = Prior.for_network(network, x[:1])
-    keys = jax.random.split(jax.random.key(0), N_MEMBERS)
-    state = live_start(jax.vmap(lambda key: network.init(key, x[:1]))(keys))
-    own = Own(draw_anchors(jax.random.key(1), prior, N_MEMBERS), None, None)
-    n_rows = len(x)
-    batch = Batch(
-        jnp.asarray(x), jnp.asarray(y[:, None]), jnp.ones(n_rows), jnp.arange(n_rows), 1 / n_rows
+    data = Data.make(x, y)
+    state = init_ensemble(
+        jax.random.key(0),
+        network,
+        Prior.for_network(network, x[:1]),
+        Categorical(),
+        data,
+        n_members=N_MEMBERS,
+        schedule=Schedule(1, len(x), 0.001),
     )
-    extra = Extra(prior.scale, as_pytree(Categorical()), 1 / n_rows, None)
-    members, step = best_member_map(network, N_MEMBERS), LiveStep(MemberLoss(network, None))
 
     def run(count: int) -> float:
         started = time.perf_counter()
-        jax.block_until_ready(members.loop(step, state, own, Live(batch, 0.001, extra), count))
+        jax.block_until_ready(advance(state, data, count).theta)
         return time.perf_counter() - started
 
     run(1)

@@ -17,7 +17,6 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -27,12 +26,11 @@ import numpy as np
 from anchored import metrics
 from anchored.datasets import load_paper_split
 from anchored.paper import runner
-from anchored.paper.catalogue import UNKNOWN, About
 from anchored.paper.tables.uci_settings import PAPER_SETTINGS
 from anchored.prediction.predictive import Predictive
 from anchored.tuning import Settings
+from benchmarks import beside_table_1
 
-FOLDER = Path(__file__).parents[1] / "docs/benchmarks/paper"
 N_SPLITS = {"energy": 20, "yacht": 10, "kin8nm": 2, "naval": 20}
 N_MEMBERS = 5
 _EPOCHS = 20  # most in one call
@@ -294,27 +292,13 @@ def _cell(name: str, words: str, data_dir) -> dict:
     return {**told, "splits": splits}
 
 
-EXPERIMENT = runner.Experiment(
-    About(
-        "paper-protocol",
-        "beside table 1",
-        "What the authors' training adds",
-        "Their scripts do more than the paper prints.",
-        {"paper": UNKNOWN},
-    ),
-    {"paper": _THEIRS},
+EXPERIMENT = beside_table_1.experiment(
+    "paper-protocol",
+    "What the authors' training adds",
+    "Their scripts do more than the paper prints.",
+    _THEIRS,
     plan,
-    combine=None,
-    findings=lambda record: [],
-    tables=lambda record: [],
 )
 
-
-def main(datasets: list[str]) -> None:
-    """Do what the record lacks, one run at a time."""
-    context = runner.Context(0, None, datasets or None)
-    runner.run(EXPERIMENT, "paper", context, FOLDER, lambda label, *_: print(label, flush=True))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    beside_table_1.run(EXPERIMENT, sys.argv[1:])

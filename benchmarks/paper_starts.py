@@ -10,7 +10,6 @@ trained on and the rest is scored, several times over.
 import dataclasses
 import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -18,11 +17,10 @@ from anchored import metrics
 from anchored.baselines import EnsembleOf
 from anchored.datasets import load_uci_split
 from anchored.paper import runner
-from anchored.paper.catalogue import UNKNOWN, About
 from anchored.paper.tables.uci_methods import Task, as_many_steps, infer
 from anchored.paper.tables.uci_settings import PAPER_SETTINGS
+from benchmarks import beside_table_1
 
-FOLDER = Path(__file__).parents[1] / "docs/benchmarks/paper"
 STARTS = {"prior": True, "network": False}  # at a draw of the prior, or as networks start
 TRAIN_SHARE = 0.8
 
@@ -70,27 +68,13 @@ def validation_nll(name: str, division: int, prior_start: bool) -> float:
     return metrics.nll(infer(method, task, settings), y[held])
 
 
-EXPERIMENT = runner.Experiment(
-    About(
-        "paper-starts",
-        "beside table 1",
-        "Where members start",
-        "The paper prints no distribution of initial parameters.",
-        {"paper": UNKNOWN},
-    ),
-    {"paper": Settings()},
+EXPERIMENT = beside_table_1.experiment(
+    "paper-starts",
+    "Where members start",
+    "The paper prints no distribution of initial parameters.",
+    Settings(),
     plan,
-    combine=None,
-    findings=lambda record: [],
-    tables=lambda record: [],
 )
 
-
-def main(datasets: list[str]) -> None:
-    """Do what the record lacks, one fit at a time."""
-    context = runner.Context(0, None, datasets or None)
-    runner.run(EXPERIMENT, "paper", context, FOLDER, lambda label, *_: print(label, flush=True))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    beside_table_1.run(EXPERIMENT, sys.argv[1:])

@@ -66,6 +66,8 @@ def test_names_in_docstrings_and_messages_exist_and_are_public():
                 for name in re.findall(r"`(anchored(?:\.\w+)+)", node.value):
                     named(name)
                     assert "._" not in name, f"{path.name}: {name}"
+                modules = re.findall(r"`_(\w+)`", node.value)
+                assert not any(list((ROOT / "src").rglob(f"_{m}.py")) for m in modules), path.name
 
 
 def called(block, space):

@@ -5,7 +5,7 @@ another), ``batch`` (rows), ``feature`` (inputs), ``out`` (network outputs).
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
@@ -22,8 +22,9 @@ class Network(Protocol):
     under which a compiled program is found again.
     """
 
-    # Whether ``vmap`` over members is fast on CPU (dense layers: yes, convolutions: no).
-    vmappable: ClassVar[bool]
+    # Traits that a network may leave out: `traits` fills these defaults in.
+    vmappable: ClassVar[bool] = True  # ``vmap`` over members is fast on CPU (not of convolutions)
+    takes_tokens: ClassVar[bool] = False  # inputs are whole numbers of words, not standardised
 
     def init(self, key: Array, x: Array) -> Params:
         """Draw initial parameters; ``x`` [batch, ...] is only looked at for its shape."""
@@ -36,6 +37,18 @@ class Network(Protocol):
     def prior_variances(self, params: Params, first_var: float) -> Params:
         """The paper's prior variance of each parameter; ``first_var`` sets the input layer's."""
         ...
+
+
+class Traits(NamedTuple):
+    """What a network says of itself."""
+
+    vmappable: bool
+    takes_tokens: bool
+
+
+def traits(network: Any) -> Traits:
+    """Of a network, with the protocol's defaults for those it leaves out."""
+    return Traits(*(getattr(network, name, getattr(Network, name)) for name in Traits._fields))
 
 
 @runtime_checkable

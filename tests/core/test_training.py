@@ -1,5 +1,7 @@
 import dataclasses
 import itertools
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -10,7 +12,7 @@ import optax
 import pytest
 
 from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
-from anchored.core import training
+from anchored.core import members, training
 from anchored.core.ensembles import Extra, MemberLoss, Own
 from anchored.core.members import OneByOne, Threaded, Vmapped, _wrapped_around, best_member_map
 from anchored.core.state import DECAY_EVERY, Batch
@@ -68,6 +70,15 @@ def test_compilations(rng):
     ensemble = fit(make[0], schedule, network, n_members=2)
     assert traced_by(lambda: ensemble.predict(np.zeros((10, 3)))) == 1
     assert traced_by(lambda: ensemble.predict(np.zeros((200, 3)))) == 0
+
+
+def test_fits_of_many_lengths_share_three_programs(rng):
+    """Of 50 to 100 rows: a loop over steps for each padded length, and nothing grows after."""
+    before = members._vmapped_loop._cache_size()
+    for n in np.linspace(50, 100, 50).astype(int):
+        data = Data.make(rng.normal(size=(n, 2)), rng.normal(size=n))
+        fit(data, Schedule(1, 32, 0.01), MLP((5,)), n_members=2, member_map=Vmapped())
+    assert members._vmapped_loop._cache_size() - before == 3
 
 
 def test_the_minimiser_does_not_depend_on_the_batch_size(rng):
@@ -307,3 +318,20 @@ def test_a_deadline_shortens_the_run_and_still_brings_the_rate_down(line_data, m
     assert rates[-1] == pytest.approx(0.001, rel=0.2)
     assert np.all(np.diff(rates) < 0)
     assert np.all(np.diff(ensemble.info.steps) > 0)
+
+
+@pytest.mark.slow
+def test_memory_is_flat_over_many_fits():
+    code = """
+import jax, numpy as np, psutil
+from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
+rng, network, sizes = np.random.default_rng(0), MLP((20,)), []
+for i in range(100):
+    data = Data.make(rng.normal(size=(50 + i % 51, 3)), rng.normal(size=50 + i % 51))
+    prior = Prior.for_network(network, data.x[:1])
+    fit_ensemble(jax.random.key(i), network, prior, Gaussian(0.1), data, schedule=Schedule(5, 32))
+    sizes.append(psutil.Process().memory_info().rss / 1e6)
+print(sizes[-1] - sizes[55])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 5  # megabytes in 45 fits, all programs compiled before

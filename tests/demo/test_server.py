@@ -366,7 +366,8 @@ def test_an_error_of_ours_is_told_and_others_go_on(url, monkeypatch, caplog):
 # The command
 
 
-def test_ctrl_c_closes_cleanly():
+def stopped_by_ctrl_c():
+    """Seconds that the command takes to end cleanly, with a client."""
     command = [*COMMAND, "demo", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         line = process.stdout.readline()
@@ -375,13 +376,26 @@ def test_ctrl_c_closes_cleanly():
         async def talk():
             async with Client.at(url) as client:
                 process.send_signal(signal.SIGINT)
+                started = time.perf_counter()
                 with pytest.raises(ConnectionClosed) as closed:
                     await client.next()
                 assert closed.value.rcvd.code == 1001
+                return started
 
-        run(talk())
+        started = run(talk())
         assert process.wait(60) == 0
+        seconds = time.perf_counter() - started
         assert "stopped" in process.stdout.read()
+        return seconds
+
+
+def test_ctrl_c_closes_cleanly():
+    stopped_by_ctrl_c()
+
+
+@pytest.mark.slow
+def test_ctrl_c_closes_in_two_seconds():
+    assert stopped_by_ctrl_c() < 2.0
 
 
 def test_a_taken_port_is_told_in_one_line(url):

@@ -40,8 +40,8 @@ def both(X_bad, y=Y, labels=LABELS):
         (both(X[:, 0]), "Expected 2D array, got 1D array instead"),
         (both(np.array([["a", "b"]] * 20)), "dtype|could not convert string"),
         (
-            both(pd.DataFrame({"size": Y, "city": ["Rome"] * 20})),
-            r"`X` has columns that are not numbers: \['city'\]. Encode them first",
+            both(pd.DataFrame({"name": [f"row {i}" for i in range(20)], "city": ["Rome"] * 20})),
+            r"no column is left to predict from: 'name' \(identifier.*'city' \(constant\)",
         ),
     ],
 )

@@ -3,7 +3,7 @@
 import json
 
 import numpy as np
-from benchmarks import paper_starts
+from benchmarks import beside_table_1, paper_starts
 
 from anchored import paper
 from anchored.datasets import Split
@@ -14,7 +14,7 @@ SETTINGS = Settings((8,), "relu", 0.05, 50.0, 16, 0.02, 5, 0.99)
 
 
 def test_the_presets_start_members_where_the_record_says():
-    numbers = paper.load(paper_starts.FOLDER, "paper-starts")["numbers"]
+    numbers = paper.load(beside_table_1.FOLDER, "paper-starts")["numbers"]
     plan = paper_starts.plan(paper_starts.Settings(), paper.Context(0, None))
     assert set(numbers) == {cell.label for cell in plan}
     for name in {label.split("/")[0] for label in numbers}:
@@ -39,16 +39,15 @@ def test_no_row_of_the_test_part_is_looked_at(monkeypatch):
 
 def test_only_what_the_record_lacks_is_fitted(monkeypatch, tmp_path, capsys):
     asked = []
-    monkeypatch.setattr(paper_starts, "FOLDER", tmp_path)
     monkeypatch.setattr(
         paper_starts, "validation_nll", lambda *what: asked.append(what) or float(len(asked))
     )
-    paper_starts.main(["wine"])
+    beside_table_1.run(paper_starts.EXPERIMENT, ["wine"], tmp_path)
     assert asked == [("wine", division, start) for division in range(5) for start in (True, False)]
     record = paper.load(tmp_path, "paper-starts")
     assert record["numbers"]["wine/network/0"]["nll"] == 2.0
     del record["numbers"]["wine/network/3"]
     (tmp_path / "paper-starts.json").write_text(json.dumps(record))
-    paper_starts.main(["wine"])
+    beside_table_1.run(paper_starts.EXPERIMENT, ["wine"], tmp_path)
     assert asked[10:] == [("wine", 3, False)]
     assert "wine/network/3" in capsys.readouterr().out

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.core import wide
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.members import OneByOne, best_member_map, n_members_of
 from anchored.core.priors import Prior, member_keys
@@ -28,6 +29,7 @@ from anchored.core.tree import (
     Raveller,
     as_pytree,
     from_pytree,
+    on_device,
     squared_distance,
     take_members,
 )
@@ -196,23 +198,9 @@ def init_ensemble(
     of ``folds``; of ``schedule`` the batch size, the rates and the optimiser. Rows that come
     later are seen by all members.
     """
-    row = checked_method(method, likelihood, n_members)
-    _check_model(network, prior, likelihood, data)
-    _check_folds(folds, data.n_rows, n_members)
     schedule = schedule or Schedule()
-    if member_map is None:
-        work = Raveller.like(prior.scale).size * min(schedule.batch_size, data.n_rows)
-        member_map = best_member_map(network, n_members, work)
-    key_anchor, key_init, key_noise, seed = draw_keys(key)
-    centres = _centres(key_anchor, prior, n_members, row.anchors)
-    if start is None:
-        start = _initial_params(network, key_init, range(n_members), data.x[:1])
-    own = Own(centres, None, None if folds is None else jnp.asarray(folds.of_member))
-    if row.target_noise:
-        own = own._replace(noise=_target_noise(key_noise, likelihood, data, n_members))
-    of_row = None if folds is None else _padded_folds(folds, data)
-    extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
-    return _begun(int(seed), network, start, own, extra, schedule, member_map)
+    drawn = _drawn(key, network, prior, likelihood, data, method, n_members, start, folds)
+    return _begun(network, drawn, data, schedule, member_map)
 
 
 def fit_ensemble(
@@ -250,29 +238,31 @@ def fit_ensemble(
     on_check : called with a `Progress` between the segments of training.
     """
     schedule = schedule or Schedule()
-    state = init_ensemble(
-        key,
-        network,
-        prior,
-        likelihood,
-        data,
-        method=method,
-        n_members=n_members,
-        schedule=schedule,
-        start=start,
-        folds=folds,
-        member_map=member_map,
-    )
-    state, info = train(state, data, schedule, on_check)
+    drawn = _drawn(key, network, prior, likelihood, data, method, n_members, start, folds)
+    way = wide.narrowed(network, prior, data) if schedule.optimiser is None else None
+    rows = data if way is None else way.data
+    inner = drawn if way is None else drawn.narrowed(way)
+    state = _begun(network, inner, rows, schedule, member_map)
+    state, info = train(state, rows, schedule, on_check)
     failed = np.flatnonzero(info.status == Status.DIVERGED)
-    if len(failed):
+    if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
+        key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
+        start = _initial_params(network, key_again, failed.tolist(), data)
+        drawn = drawn._replace(start=_with_members(drawn.start, failed, start))
         slower = schedule.slower(_RETRY_RATE)
-        again, second = train(
-            _again(jax.random.clone(key), state, failed, slower, data), data, slower
-        )
-        state = _with_members(state, failed, again)
+        again = _restarted(state, failed, start if way is None else way.inner(start), slower)
+        again, second = train(again, rows, slower)
+        state = dataclasses.replace(state, theta=_with_members(state.theta, failed, again.theta))
         info.status[failed] = second.status
-    return dataclasses.replace(Ensemble.of_state(state, info), retrained=tuple(map(int, failed)))
+    ensemble = Ensemble.of_state(state, info)
+    if way is not None:  # what no row meets stays where the penalty, or else the start, put it
+        kept = list(ensemble.member_ids)
+        centres = take_members(drawn.own.centre, kept)
+        rest = centres if METHODS[method].penalised else take_members(drawn.start, kept)
+        ensemble = dataclasses.replace(
+            ensemble, params=way.outer(ensemble.params, rest), centres=centres
+        )
+    return dataclasses.replace(ensemble, retrained=tuple(map(int, failed)))
 
 
 class Own(NamedTuple):
@@ -336,25 +326,67 @@ class _Outputs:
         return (self.network.apply(params, shared[1]),)
 
 
-def _begun(
-    seed: int,
+class _Drawn(NamedTuple):
+    """Members before their first step, as trees [member, ...], and what they share."""
+
+    seed: int
+    start: Params
+    own: Own
+    extra: Extra
+
+    def narrowed(self, way: wide.Narrow) -> "_Drawn":
+        return self._replace(
+            start=way.inner(self.start),
+            own=self.own._replace(centre=way.inner(self.own.centre)),
+            extra=self.extra._replace(scale=way.inner_scale(self.extra.scale)),
+        )
+
+
+def _drawn(
+    key: Array,
     network: Network,
-    start: Params,
-    own: Own,
-    extra: Extra,
-    schedule: Schedule,
-    member_map: MemberMap,
+    prior: Prior,
+    likelihood: Likelihood,
+    data: Data,
+    method: str,
+    n_members: int,
+    start: Params | None,
+    folds: Folds | None,
+) -> _Drawn:
+    """Check what belongs together and draw what is random."""
+    row = checked_method(method, likelihood, n_members)
+    _check_model(network, prior, likelihood, data)
+    _check_folds(folds, data.n_rows, n_members)
+    key_anchor, key_init, key_noise, seed = draw_keys(key)
+    if start is None:
+        start = _initial_params(network, key_init, range(n_members), data)
+    noise = None
+    if row.target_noise:
+        noise = _target_noise(key_noise, likelihood, data, n_members)
+    of_member = None if folds is None else on_device(folds.of_member)
+    of_row = None if folds is None else _padded_folds(folds, data)
+    own = Own(_centres(key_anchor, prior, n_members, row.anchors), noise, of_member)
+    extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
+    return _Drawn(int(seed), start, own, extra)
+
+
+def _begun(
+    network: Network, drawn: _Drawn, data: Data, schedule: Schedule, member_map: MemberMap | None
 ) -> EnsembleState:
-    """The state of members whose initial parameters and own parts are given as trees."""
+    """The state of drawn members, in the form that trains fastest."""
+    seed, start, own, extra = drawn
+    raveller = Raveller.like(extra.scale)
+    if member_map is None:
+        work = raveller.size * min(schedule.batch_size, data.n_rows)
+        member_map = best_member_map(network, n_members_of(start), work)
     # An optimiser may treat leaves differently, and large ones take longer to join than to step.
     if schedule.optimiser is not None or isinstance(member_map, OneByOne):
         extra = extra._replace(scale=jax.tree.map(_one_for_all, extra.scale))
         return begin(seed, MemberLoss(network, None), start, own, extra, schedule, member_map)
     # Adam does not: one vector for each small member compiles and runs faster.
-    raveller = Raveller.like(extra.scale)
     start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
     scale = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(extra.scale)])
-    own, extra = own._replace(centre=centre), extra._replace(scale=jnp.asarray(scale))
+    own, extra = own._replace(centre=centre), extra._replace(scale=on_device(scale))
     loss = MemberLoss(network, raveller)
     return begin(seed, loss, start, own, extra, schedule, member_map, raveller)
 
@@ -364,28 +396,25 @@ def _one_for_all(scale: Array) -> Array:
     return jnp.max(scale) if np.ptp(scale) == 0 else scale
 
 
-def _again(
-    key: Array, state: EnsembleState, failed: np.ndarray, schedule: Schedule, data: Data
+def _restarted(
+    state: EnsembleState, members: np.ndarray, start: Params, schedule: Schedule
 ) -> EnsembleState:
-    """Second try of diverged members: a new initial draw, the same anchor, another schedule."""
-    plan, key_again = state.plan, jax.random.fold_in(draw_keys(key)[1], _AGAIN)
-    theta = _initial_params(plan.loss.network, key_again, failed.tolist(), data.x[:1])
-    if plan.raveller is not None:
-        theta = plan.raveller.ravel_members(theta)
-    own = take_members(state.own, failed)
+    """Some members before their first step, with another start and schedule."""
+    plan, own = state.plan, take_members(state.own, members)
+    theta = start if plan.raveller is None else plan.raveller.ravel_members(start)
     given = (state.seed, plan.loss, theta, own, state.extra)
     return begin(*given, schedule, plan.member_map, plan.raveller)
 
 
-def _with_members(state: EnsembleState, index: np.ndarray, others: EnsembleState) -> EnsembleState:
-    """Some members replaced by others."""
+def _with_members(tree: Params, index: np.ndarray, others: Params) -> Params:
+    """Some members of a stacked tree replaced by others; by NumPy, which compiles nothing."""
 
     def put(old: Array, new: Array) -> Array:
         out = np.array(old)
         out[index] = new
-        return jnp.asarray(out)
+        return on_device(out)
 
-    return dataclasses.replace(state, theta=jax.tree.map(put, state.theta, others.theta))
+    return jax.tree.map(put, tree, others)
 
 
 def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
@@ -457,12 +486,13 @@ def _centres(key: Array, prior: Prior, n_members: int, anchors: bool) -> Params:
     return jax.tree.map(lambda m: jnp.broadcast_to(m, (n_members, *m.shape)), prior.mean)
 
 
-def _initial_params(network: Network, key: Array, members: Iterable[int], x: Array) -> Params:
-    return _stacked([initial_of(network, key, j, x) for j in members])
+def _initial_params(network: Network, key: Array, members: Iterable[int], data: Data) -> Params:
+    like = np.zeros((1, *data.x.shape[1:]), data.x.dtype)
+    return _stacked([initial_of(network, key, j, like) for j in members])
 
 
 def _stacked(trees: list[Params]) -> Params:
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+    return jax.tree.map(lambda *leaves: on_device(np.stack(leaves)), *trees)
 
 
 # Programs that draw take long to compile: one for a single member serves any number of them.
@@ -490,7 +520,7 @@ def draw_keys(key: Array) -> tuple[Array, Array, Array, Array]:
 def _padded_folds(folds: Folds, data: Data) -> Array:
     of_row = np.full(len(data.weight), Folds.IN_NONE, np.int32)
     of_row[: data.n_rows] = folds.of_row
-    return jnp.asarray(of_row)
+    return on_device(of_row)
 
 
 def _target_noise(key: Array, likelihood: Likelihood, data: Data, n_members: int) -> Array:
@@ -507,4 +537,4 @@ def _blocks(x: np.ndarray | HostRows) -> Iterator[tuple[Array, int]]:
         size = max(_LEAST_ROWS, 1 << max(len(block) - 1, 0).bit_length())
         filled = np.zeros((size, *x.shape[1:]), input_type(x.dtype))
         filled[: len(block)] = block
-        yield jnp.asarray(filled), len(block)
+        yield on_device(filled), len(block)

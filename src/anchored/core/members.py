@@ -17,7 +17,7 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from anchored.core.tree import concatenate_members, stack_members, take_members
-from anchored.typing import MemberMap, Network
+from anchored.typing import MemberMap, Network, traits
 
 _LARGE_WORK = 300_000  # products of a step that keep a core busy
 
@@ -166,7 +166,7 @@ def best_member_map(network: Network, n_members: int, work: int = 0) -> MemberMa
     ``work`` is about the number of products a step of one member takes.
     """
     if jax.default_backend() == "cpu":
-        vmappable = getattr(network, "vmappable", True)
+        vmappable = traits(network).vmappable
         if not vmappable or work > _LARGE_WORK:
             return OneByOne(looped=vmappable)
         # Shares of equal size need one compilation only; small shares are not worth a thread.
@@ -201,7 +201,9 @@ def n_members_of(tree) -> int:
 
 def n_cores() -> int:
     """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
 @cache

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored.core.tree import Raveller, leaf_paths
+from anchored.core.tree import Raveller, leaf_paths, on_device
 from anchored.typing import Array, Network, Number, Params
 
 
@@ -57,7 +57,7 @@ class Prior:
         variances = network.prior_variances(shapes, first_var)
 
         def filled(leaf, value: float) -> Array:  # by NumPy, which compiles nothing
-            return jnp.asarray(np.full(leaf.shape, value, leaf.dtype))
+            return on_device(np.full(leaf.shape, value, leaf.dtype))
 
         mean = jax.tree.map(lambda leaf: filled(leaf, 0.0), shapes)
         scale = jax.tree.map(lambda leaf, v: filled(leaf, math.sqrt(v)), shapes, variances)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.core.tree import is_traced, on_device
 from anchored.errors import bad_value
 from anchored.typing import Array
 
@@ -53,12 +54,12 @@ class Data:
         if not (len(x) and np.any(weight > 0)):
             raise ValueError("`weight` must be non-negative with at least one row above zero.")
         if isinstance(x, HostRows):
-            on_device, size = x, len(x)
+            inputs, size = x, len(x)
         else:
             size = padded_size(len(x))
-            on_device = _padded(x, size, input_type(x.dtype))
-        y, weight = _padded(y, size, np.float32), _padded(weight, size, np.float32)
-        return cls(on_device, y, weight, len(x), float(np.sum(weight)))
+            inputs = _padded(x, size, input_type(x.dtype))
+        y, places = _padded(y, size, np.float32), _padded(weight, size, np.float32)
+        return cls(inputs, y, places, len(x), float(np.sum(weight)))
 
     def with_capacity(self, n: int) -> "Data":
         """The same rows with room for ``n`` in all."""
@@ -75,7 +76,7 @@ class Data:
         Also inside a compiled function, where the caller sees to it that there is room and that
         ``x``, ``y`` [batch, target] and ``weight`` are arrays of as many rows.
         """
-        if not isinstance(self.n_rows, jax.core.Tracer):
+        if not is_traced(self.n_rows):
             room = len(self.weight) - int(self.n_rows)
             y, weight = _rows_like(x, y, weight)
             if len(x) > room:
@@ -84,13 +85,11 @@ class Data:
                     "`data.with_capacity(n)`."
                 )
         weight = jnp.ones(len(x)) if weight is None else jnp.asarray(weight)
-        arrays = _written(
-            (self.x, self.y, self.weight), (jnp.asarray(x), jnp.asarray(y), weight), self.n_rows
-        )
-        n_rows, total = self.n_rows + len(x), self.total_weight + weight.sum()
-        if not isinstance(total, jax.core.Tracer):
-            total = float(total)
-        return Data(*arrays, n_rows, total)
+        rows = (jnp.asarray(x), jnp.asarray(y), weight)
+        x, y, weight = _written((self.x, self.y, self.weight), rows, self.n_rows)
+        total: Any = self.total_weight + rows[2].sum()
+        total = total if is_traced(total) else float(total)
+        return Data(x, y, weight, self.n_rows + len(rows[0]), total)
 
 
 def _rows_like(x, y, weight) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +205,7 @@ def padded_size(n: int) -> int:
 def _padded(array: np.ndarray, size: int, dtype) -> Array:
     out = np.zeros((size, *array.shape[1:]), dtype)
     out[: len(array)] = array
-    return jnp.asarray(out)
+    return on_device(out)
 
 
 @dataclasses.dataclass(frozen=True)

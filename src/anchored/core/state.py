@@ -18,7 +18,7 @@ import optax
 
 from anchored.core.members import Vmapped
 from anchored.core.rows import Data, HostRows, rows_at_once
-from anchored.core.tree import Raveller
+from anchored.core.tree import Raveller, is_traced, on_device
 from anchored.errors import bad_value
 from anchored.typing import Array, MemberMap, Params
 
@@ -129,44 +129,65 @@ def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
             return state
         raise bad_value("n_steps", n_steps, "zero or a positive whole number")
     plan = state.plan
+    _check_room(state, data)
     size = min(plan.batch_size, len(data.weight))
     brought = isinstance(data.x, HostRows)
     body = _Step(plan.loss, plan.optimiser, size, brought)
-    members = Vmapped() if _is_traced((state, data)) else plan.member_map
+    members = Vmapped() if is_traced((state, data)) else plan.member_map
     moving = _Moving(state.theta, state.opt_state)
     shared = _Shared.of(state, data)
     if not brought:
         moving = members.loop(body, moving, state.own, shared, n_steps)
     else:
         for first, count, x in _inputs(state, data, size, n_steps):
-            here = shared._replace(x=x, step=jnp.asarray(first, jnp.int32))
+            here = shared._replace(x=x, step=np.int32(first))
             moving = members.loop(body, moving, state.own, here, count)
     return dataclasses.replace(
         state, theta=moving.theta, opt_state=moving.opt_state, step=state.step + n_steps
     )
 
 
+def _check_room(state: EnsembleState, data: Data) -> None:
+    """Arrays of the state that have a value for each row must have one for each place."""
+    of_rows = (getattr(state.own, "noise", None), 1), (getattr(state.extra, "folds", None), 0)
+    for array, axis in of_rows:
+        if array is not None and array.shape[axis] < len(data.weight):
+            raise ValueError(
+                f"`data` has room for {len(data.weight)} rows and the state for "
+                f"{array.shape[axis]}: give `init_ensemble` data of the capacity you need."
+            )
+
+
 def objective(state: EnsembleState, data: Data) -> Array:
     """The loss [member] on all rows: an ensemble's negative log posterior over N."""
     n_rows, size = len(data.weight), rows_at_once(data.x)
     starts = range(0, n_rows, size)
+    whole = len(starts) == 1 and not isinstance(data.x, HostRows)
     total = jnp.asarray(data.total_weight, jnp.float32)
-    parts = []
+    # The mean over blocks of the loss at this scale is the loss on all rows.
+    scale = len(starts) * _over(1.0, total)
+    value = jnp.zeros(())
     for start in starts:
         rows = slice(start, min(start + size, n_rows))
-        numbers = jnp.asarray(np.arange(rows.start, rows.stop, dtype=np.int32))
-        whole = len(starts) == 1 and not isinstance(data.x, HostRows)
-        x, y, weight = (a if whole else a[rows] for a in (data.x, data.y, data.weight))
-        # The mean over blocks of the loss at this scale is the loss on all rows.
-        scale = len(starts) * _over(1.0, total)
-        batch = Batch(jnp.asarray(x), y, weight, numbers, scale, _nonzero(total))
-        parts.append(objective_on(state, batch))
-    return sum(parts) / len(parts)
+        inputs, y, weight = data.x, data.y, data.weight
+        if not whole:
+            inputs, y, weight = inputs[rows], y[rows], weight[rows]
+        numbers = on_device(np.arange(rows.start, rows.stop, dtype=np.int32))
+        batch = Batch(
+            on_device(x) if isinstance(x, np.ndarray) else x,
+            y,
+            weight,
+            numbers,
+            scale,
+            _nonzero(total),
+        )
+        value += objective_on(state, batch) / len(starts)
+    return value
 
 
 def objective_on(state: EnsembleState, batch: Batch) -> Array:
     """The loss [member] on some rows."""
-    members = Vmapped() if _is_traced((state, batch)) else state.plan.member_map
+    members = Vmapped() if is_traced((state, batch)) else state.plan.member_map
     return members.apply(Objective(state.plan.loss), (state.theta, state.own), (state.extra, batch))
 
 
@@ -199,11 +220,18 @@ class _Shared(NamedTuple):
 
     @classmethod
     def of(cls, state: EnsembleState, data: Data) -> "_Shared":
-        n_rows, total = jnp.asarray(data.n_rows, jnp.int32), jnp.asarray(data.total_weight)
-        rate = (jnp.asarray(v, jnp.float32) for v in (state.log_rate, state.log_decay))
-        step, seed = jnp.asarray(state.step, jnp.int32), jnp.asarray(state.seed, jnp.uint32)
-        total = total.astype(jnp.float32)
-        return cls(data.x, data.y, data.weight, n_rows, total, step, seed, *rate, state.extra)
+        return cls(
+            x=data.x,
+            y=data.y,
+            weight=data.weight,
+            n_rows=_number(data.n_rows, np.int32),
+            total=_number(data.total_weight, np.float32),
+            step=_number(state.step, np.int32),
+            seed=_number(state.seed, np.uint32),
+            log_rate=_number(state.log_rate, np.float32),
+            log_decay=_number(state.log_decay, np.float32),
+            extra=state.extra,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,6 +267,11 @@ class Objective:
         return self.loss(theta, own, extra, batch)
 
 
+def _number(value: Any, dtype: Any) -> Any:
+    """A number of one type, so that no other compiles the program again."""
+    return value.astype(dtype) if isinstance(value, jax.Array) else dtype(value)
+
+
 def _nonzero(total: Array) -> Array:
     """N, or 1 if there are no rows: the penalty is all there is then."""
     return jnp.where(total > 0, total, 1.0)
@@ -246,10 +279,6 @@ def _nonzero(total: Array) -> Array:
 
 def _over(value: Array | float, total: Array) -> Array:
     return jnp.where(total > 0, value / _nonzero(total), 0.0)
-
-
-def _is_traced(tree: Any) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def batch_rows(seed: Array, step: Array, n_rows: Array, size: int) -> Array:
@@ -312,4 +341,4 @@ def _inputs(
         read, count = np.zeros((most, size, *x.shape[1:]), x.dtype), min(most, end - first)
         for i in range(count):
             read[i] = x.batch(rows[i], np.random.default_rng([seed, first + i]))
-        yield first, count, jnp.asarray(read)
+        yield first, count, on_device(read)

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
@@ -27,7 +26,7 @@ from anchored.core.state import (
     first_opt_state,
     objective_on,
 )
-from anchored.core.tree import Raveller
+from anchored.core.tree import Raveller, on_device
 from anchored.errors import Status, bad_value
 from anchored.typing import MemberMap, Params
 
@@ -219,7 +218,7 @@ def _check_batch(data: Data, n_rows: int) -> Batch:
     spare = min(len(weight), n_rows) - len(few)
     rows = np.concatenate([few, np.repeat(len(weight) - 1, spare)]).astype(np.int32)
     seen = np.concatenate([weight[few], np.zeros(spare, weight.dtype)])
-    x, y, weight, rows = map(jnp.asarray, (x[rows], y[rows], seen, rows))
+    x, y, weight, rows = map(on_device, (x[rows], y[rows], seen, rows))
     return Batch(x, y, weight, rows, 1.0 / float(seen.sum()), data.total_weight)
 
 

@@ -7,8 +7,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from anchored.typing import Array, Params
+
+
+def is_traced(tree: Any) -> bool:
+    """Whether any leaf is inside a function that is being compiled."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def on_device(array: Any) -> Array:
+    """An array of NumPy on the device; `jnp.asarray` would compile a program for its shape."""
+    return jax.device_put(np.asarray(array))
 
 
 def leaf_paths(tree: Params) -> list[str]:
@@ -22,7 +33,7 @@ def take_members(tree: Params, index: Any) -> Params:
 
     By NumPy: JAX would compile several programs for each shape of a leaf.
     """
-    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), tree)
+    return jax.tree.map(lambda leaf: on_device(np.asarray(leaf)[index]), tree)
 
 
 def concatenate_members(trees: list[Params]) -> Params:
@@ -68,15 +79,14 @@ class Raveller:
         """Vectors [member, size] of a stacked tree; by NumPy, which compiles nothing."""
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
         flat = [leaf.reshape(len(leaf), -1) for leaf in leaves]
-        return jnp.asarray(np.concatenate(flat, axis=1))
+        return on_device(np.concatenate(flat, axis=1))
 
     def unravel_members(self, vectors: Array) -> Params:
         """The stacked tree of vectors [member, size]; the inverse of `ravel_members`."""
-        if not isinstance(vectors, jax.core.Tracer):
-            vectors = np.asarray(vectors)  # compiles nothing
+        flat: Any = vectors if is_traced(vectors) else np.asarray(vectors)  # compiles nothing
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         leaves = [
-            jnp.asarray(vectors[:, end - math.prod(shape) : end].reshape(len(vectors), *shape))
+            jax.device_put(flat[:, end - math.prod(shape) : end].reshape(len(flat), *shape))
             for end, shape in zip(ends, self.shapes, strict=True)
         ]
         return jax.tree.unflatten(self.treedef, leaves)

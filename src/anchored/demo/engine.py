@@ -32,14 +32,16 @@ from anchored.core.likelihoods import Categorical, Gaussian
 from anchored.core.members import Vmapped
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior
-from anchored.core.training import Batch, Live, LiveStep, Objective, TrainState, live_start
+from anchored.core.rows import Data
+from anchored.core.state import EnsembleState, advance, objective
+from anchored.core.training import Schedule, begin
 from anchored.core.tree import Raveller, as_pytree, from_pytree, leaf_paths
 from anchored.demo.presets import EXTENT, MAX_POINTS, VIEW, Settings
 from anchored.demo.protocol import Scene
 from anchored.exact import gp
 from anchored.exact.kernels import EXACT
 from anchored.prediction.predictive import Predictive
-from anchored.typing import Array, Likelihood
+from anchored.typing import Array, Likelihood, Params
 
 GRID = 160  # inputs of a regression's picture
 SIDE = 41  # of a classification's
@@ -83,18 +85,17 @@ class _Look:
     """What one member predicts at the inputs of the picture."""
 
     network: MLP
-    raveller: Raveller
 
-    def __call__(self, params: Array, shared) -> Array:
+    def __call__(self, params: Params, shared) -> Array:
         likelihood, x = shared
-        return likelihood.mean(self.network.apply(self.raveller.unravel(params), x))
+        return likelihood.mean(self.network.apply(params, x))
 
 
 class Program(NamedTuple):
     """What is compiled for one shape."""
 
     draw: Any  # (prior, key of anchors, key of initial draws, j) -> two vectors
-    advance: Any  # (state, own, live, grid, n_steps) -> state, objective, means on the grid
+    advance: Any  # (state, data, grid, n_steps) -> state, objective, means on the grid
 
 
 class Programs:
@@ -150,23 +151,20 @@ def _compiled_draw(shape: Shape):
 
 
 def _compiled_advance(shape: Shape):
-    prior = _prior(shape, 1.0)
-    raveller = Raveller.like(prior.scale)
-    loss, look = MemberLoss(shape.network, raveller), _Look(shape.network, raveller)
+    look = _Look(shape.network)
 
-    def advance(state, own, live, grid, n_steps):
-        members = Vmapped()
-        state = members.loop(LiveStep(loss), state, own, live, n_steps)
-        seen = (live.extra, live.batch)
-        objective = members.apply(Objective(loss), (state.params, own), seen)
-        shared = (from_pytree(live.extra.likelihood), grid)
-        return state, objective, members.apply(look, state.params, shared)
+    def advanced(state, data, grid, n_steps):
+        state = advance(state, data, n_steps)
+        shared = (from_pytree(state.extra.likelihood), grid)
+        means = Vmapped().apply(look, state.params, shared)
+        return state, objective(state, data), means
 
     settings = Settings(shape.activation, "anchored", shape.n_members, shape.width)
     blank = Scene(shape.problem, settings, (), (), 0, VIEW, (0, 0))
-    params = jnp.zeros((shape.n_members, raveller.size))
-    reading = _reading(blank, shape, prior, params)
-    return jax.jit(advance).lower(live_start(params), *reading, _grid(blank), 0).compile()
+    prior = _prior(shape, 1.0)
+    theta = np.zeros((shape.n_members, Raveller.like(prior.scale).size), np.float32)
+    state = _state(blank, shape, prior, theta, theta)
+    return jax.jit(advanced).lower(state, _data(blank, shape), _grid(blank), 0).compile()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,30 +176,29 @@ class Picture:
     program: Program
     prior: Prior
     anchors: np.ndarray  # [member, parameter]
-    state: TrainState
-    own: Own
-    live: Live
+    state: EnsembleState
+    data: Data
     grid: Array
     exact: Predictive | None
     why_not: str  # there is no exact answer
-    step: int = 0
     since: int = 0  # steps since anything changed that training reads
     objective: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     means: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))  # on the grid
 
     def advanced(self, n_steps: int) -> "Picture":
         """After so many steps more; with none it is only looked at anew."""
-        state, objective, means = self.program.advance(
-            self.state, self.own, self.live, self.grid, n_steps
-        )
+        state, objective, means = self.program.advance(self.state, self.data, self.grid, n_steps)
         return dataclasses.replace(
             self,
             state=state,
-            step=self.step + n_steps,
             since=self.since + n_steps,
             objective=np.asarray(objective, np.float64),
             means=np.asarray(means, np.float64),
         )
+
+    @property
+    def step(self) -> int:
+        return int(self.state.step)
 
     @cached_property
     def diverged(self) -> bool:
@@ -252,9 +249,9 @@ class Picture:
         return {
             "pair": pair,
             "names": [names[i] for i in pair],
-            "anchors": rounded(np.asarray(self.own.centre)[:, pair]),
-            "values": rounded(np.asarray(self.state.params)[:, pair]),
-            "prior_std": rounded(np.asarray(self.live.extra.scale)[pair]),
+            "anchors": rounded(np.asarray(self.state.own.centre)[:, pair]),
+            "values": rounded(np.asarray(self.state.theta)[:, pair]),
+            "prior_std": rounded(np.asarray(self.state.extra.scale)[pair]),
             "n_parameters": len(names),
         }
 
@@ -265,17 +262,18 @@ def follow(picture: Picture | None, scene: Scene, programs: Programs) -> Picture
     program = programs.get(shape)
     if picture is None or _key(picture.scene, _NETWORKS) != _key(scene, _NETWORKS):
         return _begun(scene, shape, program)
-    before, step = picture.scene, picture.step
-    prior, anchors, state = picture.prior, picture.anchors, picture.state
-    exact, why_not = picture.exact, picture.why_not
+    before, prior, anchors = picture.scene, picture.prior, picture.anchors
+    exact, why_not, step = picture.exact, picture.why_not, picture.state.step
     if before.anchors != scene.anchors:
         anchors, _ = _draws(program, prior, scene, scene.anchors)
+    theta, opt_state = picture.state.theta, picture.state.opt_state
     if before.initial != scene.initial:
-        _, initial = _draws(program, prior, scene, scene.initial)
-        state, step = live_start(jnp.asarray(initial)), 0
+        _, theta = _draws(program, prior, scene, scene.initial)
+    state = _state(scene, shape, prior, anchors, theta)
+    if before.initial == scene.initial:
+        state = dataclasses.replace(state, opt_state=opt_state, step=step)
     if _key(before, _EXACT) != _key(scene, _EXACT):
         exact, why_not = _exact(scene, shape, prior)
-    own, live = _reading(scene, shape, prior, anchors)
     trains_on = dataclasses.replace(before, view=scene.view, pair=scene.pair) == scene
     return Picture(
         scene,
@@ -284,12 +282,10 @@ def follow(picture: Picture | None, scene: Scene, programs: Programs) -> Picture
         prior,
         anchors,
         state,
-        own,
-        live,
+        _data(scene, shape),
         _grid(scene),
         exact,
         why_not,
-        step,
         since=picture.since if trains_on else 0,
     )
 
@@ -297,11 +293,10 @@ def follow(picture: Picture | None, scene: Scene, programs: Programs) -> Picture
 def _begun(scene: Scene, shape: Shape, program: Program) -> Picture:
     prior = _prior(shape, scene.settings.first_var)
     anchors, _ = _draws(program, prior, scene, scene.anchors)
-    _, initial = _draws(program, prior, scene, scene.initial)
-    state = live_start(jnp.asarray(initial))
-    own, live = _reading(scene, shape, prior, anchors)
+    _, theta = _draws(program, prior, scene, scene.initial)
+    state, data = _state(scene, shape, prior, anchors, theta), _data(scene, shape)
     exact = _exact(scene, shape, prior)
-    return Picture(scene, shape, program, prior, anchors, state, own, live, _grid(scene), *exact)
+    return Picture(scene, shape, program, prior, anchors, state, data, _grid(scene), *exact)
 
 
 _NETWORKS = ("opened", "activation", "width", "n_members", "first_var")  # begin anew with these
@@ -335,11 +330,10 @@ def _draws(program: Program, prior: Prior, scene: Scene, renewed: int):
     return np.stack(anchors), np.stack(initial)
 
 
-def _reading(scene: Scene, shape: Shape, prior: Prior, anchors) -> tuple[Own, Live]:
-    """What training reads: of each member, and shared by all."""
+def _state(scene: Scene, shape: Shape, prior: Prior, anchors, theta) -> EnsembleState:
+    """The networks before their first step, for parameters [member, parameter]."""
     s, likelihood = scene.settings, _likelihood(scene)
     row = checked_method(s.method, likelihood, s.n_members)
-    x, y, weight = _padded(scene, shape)
     noise = None
     if scene.problem == "regression":
         noise = _target_noise(scene, shape.n_rows, row.target_noise)
@@ -348,15 +342,16 @@ def _reading(scene: Scene, shape: Shape, prior: Prior, anchors) -> tuple[Own, Li
         for tree in (prior.mean, prior.scale)
     )
     centre = anchors if row.anchors else np.broadcast_to(mean, np.shape(anchors))
-    n = max(1, len(scene.points))
-    batch = Batch(
-        *map(jnp.asarray, (x, y, weight, np.arange(shape.n_rows, dtype=np.int32))),
-        scale=jnp.float32(1 / n),
-        step=jnp.int32(0),
-    )
-    penalty = jnp.float32(row.penalised / n)
-    extra = Extra(jnp.asarray(scale), as_pytree(likelihood), penalty, None)
-    return Own(jnp.asarray(centre), noise, None), Live(batch, jnp.float32(s.learning_rate), extra)
+    own = Own(jnp.asarray(centre), noise, None)
+    extra = Extra(jnp.asarray(scale), as_pytree(likelihood), np.float32(row.penalised), None)
+    raveller = Raveller.like(prior.scale)
+    loss, schedule = MemberLoss(shape.network, raveller), Schedule(1, shape.n_rows, s.learning_rate)
+    return begin(0, loss, jnp.asarray(theta), own, extra, schedule, Vmapped(), raveller)
+
+
+def _data(scene: Scene, shape: Shape) -> Data:
+    x, y, weight = map(jnp.asarray, _padded(scene, shape))
+    return Data(x, y, weight, len(scene.points), float(len(scene.points)))
 
 
 def _padded(scene: Scene, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

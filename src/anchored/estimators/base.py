@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -28,14 +26,8 @@ from anchored.core.records import (
 from anchored.core.rows import Augment, Data, HostRows, Standardiser, merge_rows
 from anchored.core.training import Schedule, decay_over
 from anchored.error_bars import novelty
-from anchored.errors import (
-    DroppedMemberWarning,
-    EnsembleError,
-    HealthWarning,
-    Status,
-    bad_value,
-    unknown_name,
-)
+from anchored.errors import bad_value, unknown_name
+from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.validation import (
@@ -75,9 +67,13 @@ class Rows(NamedTuple):
     groups: np.ndarray | None
     standardiser: Standardiser
 
-    def first(self, n: int) -> Any:
+    def first(self, n: int) -> np.ndarray:
         """Inputs of at most ``n`` rows."""
         return self.x[:n]
+
+    def unread(self, n: int) -> Any:
+        """The same, still unread if they stay where they are."""
+        return self.x.take(slice(n)) if isinstance(self.x, HostRows) else self.x[:n]
 
 
 class AnchoredEstimator(BaseEstimator):
@@ -220,7 +216,7 @@ class AnchoredEstimator(BaseEstimator):
         """Inputs of a fitted estimator as the networks take them; memory maps stay unread."""
         check_is_fitted(self, "model_")
         if self.model_.encoder is not None:
-            x: Any = encoded_inputs(self, X, self.model_.encoder)
+            x: Any = encoded_inputs(self, X, self.model_.encoder, self.model_.columns)
         else:
             x = validate_data(self, X, reset=False, **self._x_rules())
         if self._takes_tokens():
@@ -341,7 +337,7 @@ class AnchoredEstimator(BaseEstimator):
                 on_check=on_check,
             )
         ensemble, others = (trained, None) if folds is None else trained.split(n_members)
-        _report_failures(ensemble, schedule)
+        report_failures(ensemble, schedule)
         return ensemble, others
 
     def _fitted(self, inputs: Inputs, model: Model, rows: Rows, ensemble, **parts) -> FittedModel:
@@ -372,7 +368,7 @@ class AnchoredEstimator(BaseEstimator):
         Called last, so that a fit that fails leaves an earlier one as it was.
         """
         self.model_ = fitted
-        x = rows.first(LOOKED_AT)
+        x = rows.unread(LOOKED_AT)
         outputs = self.ensemble_.outputs(x)
         if usual is None:
             weight = rows.weight[: novelty.ROWS]
@@ -465,7 +461,11 @@ class AnchoredEstimator(BaseEstimator):
 
     def _checked_held_out(self, X, y) -> tuple[np.ndarray, np.ndarray]:
         encoder = self.model_.encoder
-        x = np.asarray(X) if encoder is None else encoded_inputs(self, X, encoder)
+        x = (
+            np.asarray(X)
+            if encoder is None
+            else encoded_inputs(self, X, encoder, self.model_.columns)
+        )
         y = np.asarray(y)
         n_features = self.model_.n_features
         if len(x) != len(y) or x.ndim < 2 or x.shape[1] != n_features:
@@ -504,50 +504,3 @@ def _is_auto(value: Any) -> bool:
 def random_key(random_state) -> jax.Array:
     """The one place where a ``random_state`` becomes a key."""
     return jax.random.key(check_random_state(random_state).randint(2**31 - 1))
-
-
-def report_fold_failures(others: Ensemble, folds: Folds, what: str, used: bool) -> None:
-    """Warn of networks that diverged among those that check the error bars."""
-    n_lost = len(folds.of_member) - others.n_members
-    if n_lost and used:
-        warnings.warn(
-            f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
-            f"diverged twice; {what} from the others. A lower `learning_rate` may keep all.",
-            DroppedMemberWarning,
-            stacklevel=4,
-        )
-    elif n_lost:
-        warnings.warn(
-            f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
-            f"diverged twice, too many to say anything about held-out rows: {what} from nothing "
-            "but the training rows. Lower `learning_rate`, or check the data for extreme values.",
-            HealthWarning,
-            stacklevel=4,
-        )
-
-
-def _report_failures(ensemble: Ensemble, schedule: Schedule) -> None:
-    n_trained = len(ensemble.info.status)
-    if ensemble.n_members < min(2, n_trained):
-        raise EnsembleError(
-            f"{len(ensemble.dropped)} of {n_trained} members diverged even at a tenth of the "
-            "learning rate. Lower `learning_rate`, or check the data for extreme values."
-        )
-    if ensemble.dropped:
-        warnings.warn(
-            f"Members {list(ensemble.dropped)} diverged twice and were dropped; "
-            f"{ensemble.n_members} of {n_trained} remain. A lower `learning_rate` may keep all.",
-            DroppedMemberWarning,
-            stacklevel=4,
-        )
-    late = [j for j in ensemble.member_ids if ensemble.info.status[j] == Status.STEP_LIMIT]
-    if late:
-        more = f"Raise `epochs` (it was {schedule.epochs:,})"
-        if np.isfinite(schedule.max_seconds):
-            more = f"Raise `max_seconds` (it was {schedule.max_seconds:g})"
-        warnings.warn(
-            f"Members {late} were still improving when training stopped after "
-            f"{ensemble.info.steps[-1]:,} steps. {more} for a closer fit; predictions are usable.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from anchored.tables.encoder import Encoder
-from anchored.tables.frames import as_table, is_frame
+from anchored.tables.frames import array_table, as_table, is_frame
 from anchored.tables.reading import Table
 
 
@@ -37,7 +37,10 @@ def fit_inputs(estimator, X, sample_weight=None) -> Inputs:
         return Inputs(X)
     table = as_table(X)
     columns = tuple(table.columns)
-    estimator.feature_names_in_ = np.array(columns, dtype=object)
+    if isinstance(X, Table):
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
+    else:  # notes names that are all text
+        _check_feature_names(estimator, X, reset=True)
     estimator.n_features_in_ = len(columns)
     counted = table
     if sample_weight is not None and np.shape(sample_weight) == (table.n_rows,):
@@ -46,14 +49,13 @@ def fit_inputs(estimator, X, sample_weight=None) -> Inputs:
     return Inputs(encoder.transform(table), encoder, columns)
 
 
-def encoded_inputs(estimator, X, encoder: Encoder) -> np.ndarray:
-    """Features of rows to predict, for an estimator that was fitted on a frame."""
+def encoded_inputs(estimator, X, encoder: Encoder, columns) -> np.ndarray:
+    """Features of rows to predict, for an estimator that was fitted on a frame of ``columns``."""
     if isinstance(X, Encoded):
         return np.asarray(X)
     if isinstance(X, Table):  # columns are found by name, in any order, among others
         return encoder.transform(X)
-    strict = hasattr(estimator, "feature_names_in_")
-    if strict:
+    if hasattr(estimator, "feature_names_in_"):
         _check_feature_names(estimator, X, reset=False)
     if is_frame(X):
         return encoder.transform(as_table(X))
@@ -61,18 +63,4 @@ def encoded_inputs(estimator, X, encoder: Encoder) -> np.ndarray:
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead. `X` is [row, column].")
     _check_n_features(estimator, X, reset=False)
-    names = estimator.feature_names_in_ if strict else encoder.names
-    return encoder.transform(_as_columns(X, names))
-
-
-def _as_columns(X: np.ndarray, names) -> Table:
-    """An array as a table: a column of numbers is numbers, any other is text."""
-    columns = {}
-    for name, cells in zip(map(str, names), X.T, strict=True):
-        try:
-            columns[name] = cells.astype(np.float64)
-        except (TypeError, ValueError):
-            missing = [cell is None or cell != cell for cell in cells]
-            words = [None if gone else str(c) for c, gone in zip(cells, missing, strict=True)]
-            columns[name] = np.array(words, dtype=object)
-    return Table(columns, len(X))
+    return encoder.transform(array_table(X, columns or encoder.names))

@@ -43,6 +43,6 @@ def progress_bar(verbose: int, title: str) -> Iterator[OnCheck | None]:
 
 @contextmanager
 def cell_bar(title: str) -> Iterator[Callable[[str, float, float], None]]:
-    """Yield a callback for `experiments.run` that draws a bar of the cells."""
+    """Yield a callback for `anchored.paper.runner.run` that draws a bar of the cells."""
     with _bar(title, "starting") as update:
         yield update

@@ -22,8 +22,8 @@ from anchored.estimators.base import (
     Rows,
     check_method,
     random_key,
-    report_fold_failures,
 )
+from anchored.estimators.failures import report_fold_failures
 from anchored.exact import gp
 from anchored.exact.evidence import MAX_ROWS, tune_regression
 from anchored.metrics import GPComparison
@@ -98,6 +98,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     >>> bool(std[1] > 10 * std[0])  # far from the data
     True
     """
+
+    _many_widths = (50, 50)
 
     def __init__(
         self,
@@ -364,7 +366,7 @@ def _folds(n_rows: int, n_members: int, groups) -> Folds | None:
 
 def _average_noise(noise: tuple[Noise, ...], rows: Rows) -> np.ndarray:
     """Variance of the noise [out] averaged over training rows, standardised."""
-    x = rows.first(LOOKED_AT)
+    x = rows.unread(LOOKED_AT)
     return np.array([np.average(part.at(x), weights=rows.weight[: len(x)]) for part in noise])
 
 
@@ -374,7 +376,7 @@ def _unexplained(ensemble: Ensemble, rows: Rows) -> np.ndarray:
     The kernel may explain noise away that finite networks cannot; the noise is never less than
     what they leave.
     """
-    return _mean_square(ensemble.outputs(rows.first(LOOKED_AT)), rows)
+    return _mean_square(ensemble.outputs(rows.unread(LOOKED_AT)), rows)
 
 
 def _mean_square(means: np.ndarray, rows: Rows) -> np.ndarray:

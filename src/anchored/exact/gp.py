@@ -17,6 +17,7 @@ from scipy import linalg, special
 
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior
+from anchored.core.rows import padded_size
 from anchored.errors import unknown_name
 from anchored.exact.kernels import EXACT, Kernel
 from anchored.prediction.predictive import Predictive
@@ -82,9 +83,7 @@ class GP:
         return Predictive(mean, epistemic, np.broadcast_to(self.noise_var, mean.shape))
 
     def _moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        with jax.enable_x64(True):
-            cross = np.asarray(_covariance(self.kernel, x, self.x))
-            prior_var = np.asarray(_variance(self.kernel, x))
+        cross, prior_var = _covariance(self.kernel, x, self.x), _variance(self.kernel, x)
         solved = [linalg.solve_triangular(f, cross.T, lower=True) for f in self.factors]
         explained = np.stack([np.sum(s * s, axis=0) for s in solved], axis=-1)
         return cross @ self.alphas, np.maximum(prior_var[:, None] - explained, 0.0)
@@ -92,9 +91,7 @@ class GP:
     def sample(self, seed: int | Sequence[int], x: np.ndarray, n_samples: int) -> np.ndarray:
         """Posterior functions [sample, batch, out] at ``x``, without noise."""
         x = np.asarray(x, np.float64)
-        with jax.enable_x64(True):
-            cross = np.asarray(_covariance(self.kernel, x, self.x))
-            prior_cov = np.asarray(_covariance(self.kernel, x, x))
+        cross, prior_cov = _covariance(self.kernel, x, self.x), _covariance(self.kernel, x, x)
         rng = np.random.default_rng(seed)
         draws = []
         for factor, alpha in zip(self.factors, self.alphas.T, strict=True):
@@ -108,8 +105,7 @@ class GP:
 def condition(kernel: Kernel, x, y, noise_var, weight=None) -> GP:
     """Condition on inputs [batch, feature] and targets [batch, out] (or [batch])."""
     x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
-    with jax.enable_x64(True):
-        prior_cov = np.asarray(_covariance(kernel, x, x))
+    prior_cov = _covariance(kernel, x, x)
     factors = tuple(_factor(prior_cov, noise / weight) for noise in noise_var)
     alphas = [linalg.cho_solve((f, True), t) for f, t in zip(factors, y.T, strict=True)]
     return GP(kernel, noise_var, x, factors, np.stack(alphas, axis=-1))
@@ -118,8 +114,7 @@ def condition(kernel: Kernel, x, y, noise_var, weight=None) -> GP:
 def log_evidence(kernel: Kernel, x, y, noise_var, weight=None) -> float:
     """Log marginal likelihood of the targets, summed over outputs."""
     x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
-    with jax.enable_x64(True):
-        prior_cov = np.asarray(_covariance(kernel, x, x))
+    prior_cov = _covariance(kernel, x, x)
     return sum(
         _output_evidence(_factor(prior_cov, noise / weight), target, noise, weight)[0]
         for noise, target in zip(noise_var, y.T, strict=True)
@@ -135,8 +130,7 @@ def evidence_gradient(
     a = C^-1 y. JAX gives the slopes of the kernel; no Cholesky factor is differentiated.
     """
     x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
-    with jax.enable_x64(True):
-        prior_cov, slopes = map(np.asarray, _covariance_and_slopes(make_kernel, theta, x))
+    prior_cov, slopes = _covariance_and_slopes(make_kernel, theta, x)
     value, in_theta, in_log_noise = 0.0, np.zeros(len(theta)), np.zeros(len(noise_var))
     for out, (noise, target) in enumerate(zip(noise_var, y.T, strict=True)):
         factor = _factor(prior_cov, noise / weight)
@@ -159,8 +153,7 @@ def laplace_log_evidence(kernel: Kernel, x, labels, weight=None) -> float:
     follow Rasmussen and Williams (2006), algorithm 3.1.
     """
     x, labels, _, weight = _as_float64(x, labels, 1.0, weight)
-    with jax.enable_x64(True):
-        prior_cov = np.asarray(_covariance(kernel, x, x))
+    prior_cov = _covariance(kernel, x, x)
     labels, latent, previous = labels[:, 0], np.zeros(len(x)), -np.inf
     for _ in range(_MAX_NEWTON):
         p = special.expit(latent)
@@ -203,22 +196,47 @@ def _as_float64(x, y, noise_var, weight):
     return x, y, noise_var, weight
 
 
+# Kernels are computed for one of a few numbers of rows, so that few programs serve any number.
+
+
+def _covariance(kernel: Kernel, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(True):
+        found = np.asarray(_compiled_covariance(kernel, _filled(x1), _filled(x2)))
+    return found[: len(x1), : len(x2)]
+
+
+def _variance(kernel: Kernel, x: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(True):
+        return np.asarray(_compiled_variance(kernel, _filled(x)))[: len(x)]
+
+
+def _covariance_and_slopes(make_kernel, theta, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Prior covariance and its derivative [parameter, batch, batch] in each of theta."""
+    with jax.enable_x64(True):
+        found = map(np.asarray, _compiled_slopes(make_kernel, theta, _filled(x)))
+    covariance, slopes = (array[..., : len(x), : len(x)] for array in found)
+    return covariance, slopes
+
+
+def _filled(x: np.ndarray) -> np.ndarray:
+    """The last row repeated up to a length that others have too."""
+    spare = padded_size(len(x)) - len(x)
+    return np.concatenate([x, np.repeat(x[-1:], spare, axis=0)]) if len(x) else x
+
+
 @jax.jit
-def _covariance(kernel: Kernel, x1, x2):
+def _compiled_covariance(kernel: Kernel, x1, x2):
     return kernel.covariance(x1, x2)
 
 
 @jax.jit
-def _variance(kernel: Kernel, x):
+def _compiled_variance(kernel: Kernel, x):
     return kernel.variance(x)
 
 
 @partial(jax.jit, static_argnums=0)
-def _covariance_and_slopes(make_kernel, theta, x):
-    """Prior covariance and its derivative [parameter, batch, batch] in each of theta."""
-
+def _compiled_slopes(make_kernel, theta, x):
     def slope(direction):
         return jax.jvp(lambda t: make_kernel(t).covariance(x, x), (theta,), (direction,))
 
-    covariance, slopes = jax.vmap(slope, out_axes=(None, 0))(jnp.eye(len(theta)))
-    return covariance, slopes
+    return jax.vmap(slope, out_axes=(None, 0))(jnp.eye(len(theta)))

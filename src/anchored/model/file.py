@@ -154,7 +154,9 @@ def _take_leaves(where: str, arrays: Arrays, like: dict[str, tuple], finite=True
 
 
 def _pack_network(network: NetworkRecord) -> dict:
-    return dataclasses.asdict(network)
+    fields = network.fields
+    in_order = None if fields is None else dict(sorted(fields.items()))
+    return dataclasses.asdict(network) | {"fields": in_order}
 
 
 def _pack_members(members: Members, arrays: dict) -> dict:
@@ -215,8 +217,7 @@ def _unpack_network(found: Fields, number: int) -> NetworkRecord:
         row_shape = sizes if name == "MLP" else None
         n_outputs = 0 if fields is None else fields["n_outputs"]
     else:
-        absent = found.absent("row_shape")
-        row_shape, n_outputs = None if absent else found.wholes("row_shape", 1), None
+        row_shape = None if found.absent("row_shape") else found.wholes("row_shape", 1)
         n_outputs = found.whole("n_outputs", 1)
     if name == "MLP" and (row_shape is None or len(row_shape) != 1):
         raise found.wrong("row_shape", row_shape, "a list of one number")

@@ -19,6 +19,7 @@ from anchored.prediction.predictive import Predictive
 from anchored.tables.encoder import Encoder
 
 LOG_NOISE_CLIP = 8.0  # log noise is kept within this many nats
+_BLOCK_ROWS = 16_384  # that go through the networks of the noise at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,10 @@ class NoiseShape:
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
         """Noise relative to its level at standardised rows."""
+        starts = range(0, len(z), _BLOCK_ROWS)
+        return np.concatenate([self._block(z[i : i + _BLOCK_ROWS]) for i in starts] or [np.ones(0)])
+
+    def _block(self, z: np.ndarray) -> np.ndarray:
         assert self.network.fields is not None
         outputs = forward.outputs(self.params, self.network.fields["activation"], z)[..., 0]
         log_noise = np.clip(outputs, -LOG_NOISE_CLIP, LOG_NOISE_CLIP).mean(axis=0)

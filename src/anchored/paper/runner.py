@@ -9,8 +9,9 @@ interrupted goes on where it stopped. There are two kinds:
   cells. The cells of an unfinished run are used again if nothing they depend on has changed, the
   library's source included.
 - A table of many data sets, methods and splits has none: its numbers are the results by label,
-  and later runs add to them. A label is ``"<group>/..."``; the record's settings are those of each
-  group, and cells whose group has other settings now are computed again.
+  and later runs add to them, whatever version made the others. A label is ``"<group>/..."``; the
+  record's settings are those of each group, and cells whose group has other settings now are
+  computed again. The record's versions and cores are those of the last run.
 
 To add one: write its entry in `anchored.paper.catalogue`, and a module below ``figures`` or
 ``tables`` with a frozen dataclass of settings, one for each preset of the entry; ``plan``, which
@@ -328,6 +329,11 @@ def plain(value: Any) -> Any:
 def number(value: float | None, spec: str) -> str:
     """A number of a record as text; what was not finite is None there."""
     return "not finite" if value is None else format(value, spec)
+
+
+def standard_error(values: Sequence[float]) -> float | None:
+    """Of their mean; one value has none."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
 def _group(label: str) -> str:

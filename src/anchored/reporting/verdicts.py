@@ -51,8 +51,9 @@ def of_intervals(dist: Predictive, y: np.ndarray, nominal: float) -> Verdict:
 
 
 def _instead(dist: Predictive, y: np.ndarray, nominal: float) -> float | None:
-    levels = (float(asked) for asked in np.arange(1, 100) / 100)
-    return next((asked for asked in levels if metrics.coverage(dist, y, asked) >= nominal), None)
+    levels, needed = np.arange(1, 100) / 100, np.abs(2 * dist.cdf(y) - 1)
+    enough = levels[[np.mean(needed <= level) >= nominal for level in levels]]
+    return float(enough[0]) if len(enough) else None
 
 
 def of_confidence(p: np.ndarray, labels: np.ndarray) -> Verdict:

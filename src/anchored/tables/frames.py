@@ -57,6 +57,18 @@ def as_table(X: Any) -> Table:
     return Table(columns, len(X), tuple(notes))
 
 
+def array_table(X: np.ndarray, names: Iterable[str]) -> Table:
+    """An array [row, column] of numbers or objects as a `Table` with these names."""
+    plain = X.dtype.kind in "iuf"
+    found = [c.astype(np.float64) if plain else _objects(c.tolist(), str(X.dtype)) for c in X.T]
+    columns = {}
+    for name, cells in zip(names, found, strict=True):
+        if isinstance(cells, str):
+            raise TableError(f"column {shown(name)} holds {cells} cells, which are no table's.")
+        columns[name] = check_finite(name, cells)
+    return Table(columns, len(X))
+
+
 def _home(X: Any) -> str | None:
     """The package that a frame is of; its subclasses count."""
     for kind in type(X).__mro__:

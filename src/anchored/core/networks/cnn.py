@@ -40,6 +40,7 @@ class ConvNet:
     n_outputs: int = 10
     activation: str = "relu"
     vmappable: ClassVar[bool] = False
+    takes_tokens: ClassVar[bool] = False
 
     def __post_init__(self):
         check_activation(self.activation)

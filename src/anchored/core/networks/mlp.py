@@ -30,6 +30,7 @@ class MLP:
     n_outputs: int = 1
     activation: str = "relu"
     vmappable: ClassVar[bool] = True
+    takes_tokens: ClassVar[bool] = False
 
     def __post_init__(self):
         check_activation(self.activation)

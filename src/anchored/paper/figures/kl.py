@@ -142,22 +142,15 @@ def combine(s: Settings, results) -> dict:
             str(width): summary([results[f"run {run}/{width}"][method] for run in runs])
             for width in s.widths
         }
-    numbers["longer"] = {
-        str(width): {
-            epochs: {
+    numbers["longer"] = {str(width): {} for width in s.longer_widths}
+    for width, by_epochs in numbers["longer"].items():
+        for epochs, suffix in ((s.epochs, ""), (s.longer_epochs, " longer")):
+            parts = [results[f"run {run}/{width}{suffix}"] for run in range(s.longer_runs)]
+            objective = np.mean([part["anchored objective"] for part in parts])
+            by_epochs[epochs] = {
                 **{m: summary([part[m] for part in parts])[str(max(s.members))] for m in METHODS},
-                "objective": {"mean": np.mean([part["anchored objective"] for part in parts])},
+                "objective": {"mean": objective},
             }
-            for epochs, parts in (
-                (s.epochs, [results[f"run {run}/{width}"] for run in range(s.longer_runs)]),
-                (
-                    s.longer_epochs,
-                    [results[f"run {run}/{width} longer"] for run in range(s.longer_runs)],
-                ),
-            )
-        }
-        for width in s.longer_widths
-    }
     return numbers
 
 

@@ -228,14 +228,10 @@ def tables(record: Record) -> list[Table]:
     out = []
     for task in TASKS:
         names, cells = columns[task], record["numbers"][task]
-        rows = [
-            (
-                name,
-                *(toy.show(cells[name]["distance"][column]) for column in names),
-                f"{cells[name]['method_seconds']:.1f}",
-            )
-            for name in ENSEMBLES
-        ]
+        rows = []
+        for name in ENSEMBLES:
+            numbers = [toy.show(cells[name]["distance"][column]) for column in names]
+            rows.append((name, *numbers, f"{cells[name]['method_seconds']:.1f}"))
         title = f"{task.capitalize()}: distance to the truth, ratios of spreads by region"
         out.append(Table(title, ("loss", *names.values(), "seconds"), rows))
     return out

@@ -122,19 +122,12 @@ def tables(record: Record) -> list[Table]:
     for a, kinds in record["numbers"].items():
         for kind, cells in kinds.items():
             for width, cell in cells.items():
-                trust = cell["trust"]
-                rows.append(
-                    (
-                        methods.ROWS[a],
-                        "NUTS" if kind == "nuts" else "exact at this width",
-                        width,
-                        f"{min(cell['ratio']):.3f}",
-                        f"{max(cell['ratio']):.3f}",
-                        f"{np.max(np.abs(cell['shift'])):.3f}",
-                        number(trust["ess"], ".0f"),
-                        number(trust["rhat"], ".3f") if "rhat" in trust else "",
-                    )
-                )
+                ratio, trust = cell["ratio"], cell["trust"]
+                word = "NUTS" if kind == "nuts" else "exact at this width"
+                off = min(ratio), max(ratio), np.max(np.abs(cell["shift"]))
+                rhat = number(trust["rhat"], ".3f") if "rhat" in trust else ""
+                numbers = (*(f"{value:.3f}" for value in off), number(trust["ess"], ".0f"), rhat)
+                rows.append((methods.ROWS[a], word, width, *numbers))
     header = ("", "posterior", "nodes", "least ratio", "greatest", "mean off by", "ESS", "R-hat")
     return [Table("Deviation over the GP's, over all grid points", header, rows)]
 
@@ -145,22 +138,12 @@ def draw(figure, record: Record) -> None:
     for ax, (a, kinds) in zip(axes, record["numbers"].items(), strict=True):
         ax.axhspan(1 - limit, 1 + limit, color="0.92", lw=0, label=f"±{limit:.0%}")
         for (width, cell), (colour, marker) in zip(kinds["exact"].items(), SERIES, strict=False):
-            ax.plot(
-                cell["grid"], cell["ratio"], color=colour, lw=1.8, label=f"exact, {width} nodes"
-            )
+            words = f"{width} nodes"
+            ax.plot(cell["grid"], cell["ratio"], color=colour, lw=1.8, label=f"exact, {words}")
             if width in kinds["nuts"]:
                 nuts = kinds["nuts"][width]
-                ax.plot(
-                    nuts["grid"],
-                    nuts["ratio"],
-                    ls="",
-                    marker=marker,
-                    ms=4,
-                    mfc="white",
-                    color=colour,
-                    markevery=4,
-                    label=f"NUTS, {width} nodes",
-                )
+                dots = {"ls": "", "marker": marker, "ms": 4, "mfc": "white", "markevery": 4}
+                ax.plot(nuts["grid"], nuts["ratio"], color=colour, label=f"NUTS, {words}", **dots)
         ax.set(title=methods.ROWS[a], xlabel="x")
     axes[0].set_ylabel("deviation over the GP's")
     axes[-1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -8,7 +8,7 @@ from anchored.core.likelihoods import Gaussian
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
-from anchored.paper.runner import number
+from anchored.paper.runner import number, standard_error
 from anchored.prediction.predictive import Predictive
 
 NEAR = 0.05  # a grid point this near to a data point is "at the data"
@@ -72,12 +72,11 @@ def distance(exact: Predictive, dist: Predictive, where: dict[str, np.ndarray]) 
 
 def mean_and_error(distances: list[dict]) -> dict:
     """Mean and standard error of each number over repeats."""
-    summary = {}
-    for name in distances[0]:
-        values = np.array([d[name] for d in distances])
-        error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-        summary[name] = {"mean": values.mean(), "error": error}
-    return summary
+    by_name = {name: [each[name] for each in distances] for name in distances[0]}
+    return {
+        name: {"mean": np.mean(values), "error": standard_error(values)}
+        for name, values in by_name.items()
+    }
 
 
 def show(summary: dict, digits: int = 3) -> str:

@@ -1,6 +1,7 @@
 """The page of benchmarks on the UCI tables: ours beside what was published."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from anchored.datasets.registry import TABLES
@@ -49,6 +50,16 @@ _VARIANTS = (
     "anchored-5x50-50",
     "single-50",
 )
+# What is shown of a score, and how, by the column's title.
+_COLUMNS: dict[str, tuple[str, Callable[[Score | None, str], str]]] = {
+    "NLL, Gaussian": ("nll", cell),
+    "NLL, Student-t": ("nll_student_t", cell),
+    "RMSE": ("rmse", fine_cell),
+    "CRPS": ("crps", fine_cell),
+    "90 % interval covers": ("coverage_90", lambda score, _: percent(score)),
+    "calibration error": ("calibration_error", partial(cell, decimals=3)),
+    "seconds a fit": ("seconds", lambda score, _: seconds_cell(score)),
+}
 _TREES = "as many trees as are best for a fifth of the training part, and else its defaults"
 _RIVALS = {
     "ngboost": f"NGBoost has {_TREES}.",
@@ -194,15 +205,17 @@ def _headline(results: Results) -> list[str]:
 
 
 def _own_scores(results: Results, datasets: Sequence[str]) -> list[str]:
-    rows = []
-    for d in datasets:
-        rmse, crps, covered, seconds = (
-            results.score("defaults", "anchored-defaults", d, name)
-            for name in ("rmse", "crps", "coverage_90", "seconds")
-        )
-        cells = [fine_cell(rmse, d), fine_cell(crps, d), percent(covered), seconds_cell(seconds)]
-        rows.append([label(d), *cells])
-    return table(["defaults", "RMSE", "CRPS", "90 % interval covers", "seconds a fit"], rows)
+    shown = ["RMSE", "CRPS", "90 % interval covers", "seconds a fit"]
+    run = "defaults", "anchored-defaults"
+    rows = [[label(d), *_cells(results, *run, d, shown)] for d in datasets]
+    return table(["defaults", *shown], rows)
+
+
+def _cells(
+    results: Results, preset: str, method: str, dataset: str, titles: Iterable[str]
+) -> list[str]:
+    columns = [_COLUMNS[title] for title in titles]
+    return [show(results.score(preset, method, dataset, name), dataset) for name, show in columns]
 
 
 def _best_seen(dataset: str) -> tuple[str, Score] | None:
@@ -309,25 +322,15 @@ def _inference(results: Results) -> list[str]:
 
 
 def _other_scores(results: Results) -> list[str]:
-    lines = []
+    lines, shown = [], [title for title in _COLUMNS if title != "seconds a fit"]
     for d in TABLES:
         rows = []
         for preset, method in _runs(results, "defaults", "paper", OWN_SPLITS, "tuned"):
             if not results.splits(preset, method, d):
                 continue
-            by_name = {
-                name: results.score(preset, method, d, name)
-                for name in ("nll", "nll_student_t", "rmse", "crps")
-            }
-            cells = [cell(by_name["nll"], d), cell(by_name["nll_student_t"], d)]
-            cells += [fine_cell(by_name["rmse"], d), fine_cell(by_name["crps"], d)]
-            cells.append(percent(results.score(preset, method, d, "coverage_90")))
-            cells.append(cell(results.score(preset, method, d, "calibration_error"), d, 3))
-            rows.append([preset, _title(method), *cells])
+            rows.append([preset, _title(method), *_cells(results, preset, method, d, shown)])
         if rows:
-            header = ["preset", "method", "NLL, Gaussian", "NLL, Student-t", "RMSE", "CRPS"]
-            header += ["90 % interval covers", "calibration error"]
-            lines += [f"### {label(d)}", "", *table(header, rows), ""]
+            lines += [f"### {label(d)}", "", *table(["preset", "method", *shown], rows), ""]
     return ["## Other scores", "", *lines[:-1]] if lines else []
 
 
@@ -372,48 +375,38 @@ def _seconds(
         "",
         *table(["preset", "method", *map(label, TABLES), "all"], rows),
     ]
-    beside = []
+    return [*lines, *_beside_torch(results, torch_seconds), *_one_program(one_program)]
+
+
+def _beside_torch(results: Results, torch_seconds: Mapping[str, float]) -> list[str]:
+    rows = []
     for d, torch in torch_seconds.items():
         ours = results.score("paper", "anchored-5x50", d, "seconds")
         if ours:
-            n = ours.n_splits or 0
-            beside.append(
-                [
-                    d,
-                    seconds_cell(ours),
-                    seconds_cell(Score(torch)),
-                    f"{torch / ours.mean:.0f}x",
-                    duration(n * ours.mean),
-                    duration(n * torch),
-                ]
-            )
-    if beside:
-        header = ["anchored 5x 50", "seconds a split", "PyTorch loop", "faster", "all splits"]
-        lines += [
-            "",
-            "Beside a plain PyTorch loop: the number of steps times its measured time for a step",
-            "of the same networks and batch.",
-            "",
-            *table([*header, "PyTorch loop"], beside),
-        ]
-    return [*lines, *_one_program(one_program)]
+            n, faster = ours.n_splits or 0, f"{torch / ours.mean:.0f}x"
+            cells = [seconds_cell(ours), seconds_cell(Score(torch)), faster]
+            rows.append([d, *cells, duration(n * ours.mean), duration(n * torch)])
+    if not rows:
+        return []
+    header = ["anchored 5x 50", "seconds a split", "PyTorch loop", "faster", "all splits"]
+    return [
+        "",
+        "Beside a plain PyTorch loop: the number of steps times its measured time for a step",
+        "of the same networks and batch.",
+        "",
+        *table([*header, "PyTorch loop"], rows),
+    ]
 
 
 def _one_program(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     if not lines:
         return []
     header = ["20 splits x 5 networks", "batch", "steps", "side by side", "in one program", "ratio"]
-    rows = [
-        [
-            line["name"],
-            str(line["batch"]),
-            str(line["steps"]),
-            f"{line['side_by_side']:.2f} s",
-            f"{line['one_program']:.2f} s",
-            f"{line['ratio']:.2f}",
-        ]
-        for line in lines
-    ]
+    rows = []
+    for line in lines:
+        times = [f"{line[name]:.2f} s" for name in ("side_by_side", "one_program")]
+        counts = str(line["batch"]), str(line["steps"])
+        rows.append([line["name"], *counts, *times, f"{line['ratio']:.2f}"])
     return [
         "",
         "Splits have a program each and run side by side. All splits could also be members of one",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from anchored.paper.pages.markdown import duration, table
+from anchored.paper.pages.markdown import all_tables, duration
 
 _HEAD = """# Reproduction
 
@@ -15,10 +15,7 @@ the paper leaves to the eye. This page is made from the records beside its pictu
 
 def reproduction_page(records: Iterable[Mapping[str, Any]], pictures: str) -> str:
     """Markdown of all records; ``pictures`` is the folder of their pictures as the page sees it."""
-    parts = [_HEAD]
-    for record in records:
-        parts.append(_section(record, pictures))
-    return "\n".join(parts)
+    return "\n".join([_HEAD, *(_section(record, pictures) for record in records)])
 
 
 def _section(record: Mapping[str, Any], pictures: str) -> str:
@@ -40,6 +37,4 @@ def _section(record: Mapping[str, Any], pictures: str) -> str:
         f"`{command}` took {duration(record['seconds'])}.",
         "",
     ]
-    for each in record["tables"]:
-        lines += [f"{each['title']}:", "", *table(each["header"], each["rows"]), ""]
-    return "\n".join(lines)
+    return "\n".join(lines + all_tables(record, "{}:"))

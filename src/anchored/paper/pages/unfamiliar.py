@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from anchored.paper.pages.markdown import duration, table
+from anchored.paper.pages.markdown import all_tables, duration, table
 
 _TOP = """# Inputs unlike any seen in training
 
@@ -72,9 +72,7 @@ def _section(record: Mapping[str, Any], pictures: str) -> list[str]:
         f"![{record['title']}]({pictures}/{record['preset']}/{record['name']}.png)",
         "",
     ]
-    for each in record["tables"]:
-        lines += [f"**{each['title']}**", "", *table(each["header"], each["rows"]), ""]
-    return lines
+    return lines + all_tables(record, "**{}**")
 
 
 def _failures(records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -87,15 +85,9 @@ def _failures(records: Sequence[Mapping[str, Any]]) -> list[str]:
             n_kinds += 1
             lost += bool(by_disagreement < by_entropy)
             if min(by_entropy, by_disagreement) < _WEAK:
-                rows.append(
-                    [
-                        record["name"].removeprefix("table-"),
-                        kind,
-                        f"{by_entropy:.3f}",
-                        f"{by_disagreement:.3f}",
-                        f"{np.mean(shift['share']):.3f}",
-                    ]
-                )
+                numbers = by_entropy, by_disagreement, np.mean(shift["share"])
+                table_name = record["name"].removeprefix("table-")
+                rows.append([table_name, kind, *(f"{number:.3f}" for number in numbers)])
     header = ["table", "kind of input", "AUROC, entropy", "AUROC, disagreement", "confident"]
     return [
         f"For {lost} of {n_kinds} kinds of unfamiliar input, the members' disagreement (mutual "

@@ -6,6 +6,7 @@ share one row of hyperparameters; `Predictive`s come back in the units of the ta
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -88,56 +89,37 @@ def as_many_steps(schedule: Schedule, n_rows: int) -> Schedule:
     return dataclasses.replace(schedule, epochs=round(schedule.epochs * n_all / max(1, n_full)))
 
 
-def _ensemble(training: Training, method: str, n_members: int) -> Fit:
-    def fit(task: Task, settings: Settings) -> Predictive:
-        return infer(training(method, n_members, settings, task), task, settings)
-
-    return fit
+def _ensemble(training: Training, method: str, n: int, task: Task, s: Settings) -> Predictive:
+    return infer(training(method, n, s, task), task, s)
 
 
-def _two_layers(training: Training) -> Fit:
+def _two_layers(training: Training, task: Task, s: Settings) -> Predictive:
     """The paper's rule: a quarter of the rate, half as many epochs again."""
-
-    def fit(task: Task, settings: Settings) -> Predictive:
-        settings = dataclasses.replace(
-            settings,
-            hidden=settings.hidden * 2,
-            learning_rate=settings.learning_rate / 4,
-            epochs=round(1.5 * settings.epochs),
-        )
-        return _ensemble(training, "anchored", 5)(task, settings)
-
-    return fit
+    rate, epochs = s.learning_rate / 4, round(1.5 * s.epochs)
+    s = dataclasses.replace(s, hidden=s.hidden * 2, learning_rate=rate, epochs=epochs)
+    return _ensemble(training, "anchored", 5, task, s)
 
 
-def _single(training: Training) -> Fit:
+def _single(training: Training, task: Task, s: Settings) -> Predictive:
     """One regularised network and a constant variance."""
-
-    def fit(task: Task, settings: Settings) -> Predictive:
-        if settings.single_var is None:
-            raise ValueError("`settings` lack `single_var`, which a single network needs.")
-        dist = _ensemble(training, "regularised", 1)(task, settings)
-        constant = np.full_like(dist.mean, settings.single_var * np.var(task.y))
-        return dataclasses.replace(dist, aleatoric_var=constant)
-
-    return fit
+    if s.single_var is None:
+        raise ValueError("`settings` lack `single_var`, which a single network needs.")
+    dist = _ensemble(training, "regularised", 1, task, s)
+    constant = np.full_like(dist.mean, s.single_var * np.var(task.y))
+    return dataclasses.replace(dist, aleatoric_var=constant)
 
 
-def _exact(activation: str) -> Fit:
-    def fit(task: Task, settings: Settings) -> Predictive:
-        n_rows = GP_ROWS.get(task.dataset, len(task.x))
-        task = task._replace(x=task.x[:n_rows], y=task.y[:n_rows])
-        if activation != settings.activation:  # its prior is tuned apart, by evidence
-            settings = _with_own_prior(task, settings, activation)
-        return infer(InfiniteWidthGP(), task, settings)
-
-    return fit
+def _exact(activation: str, task: Task, s: Settings) -> Predictive:
+    n_rows = GP_ROWS.get(task.dataset, len(task.x))
+    task = task._replace(x=task.x[:n_rows], y=task.y[:n_rows])
+    if activation != s.activation:  # its prior is tuned apart, by evidence
+        s = _with_own_prior(task, s, activation)
+    return infer(InfiniteWidthGP(), task, s)
 
 
 def _with_own_prior(task: Task, settings: Settings, activation: str) -> Settings:
     ones = np.ones(len(task.x))
-    x = Standardiser.fit(task.x, ones).forward(task.x)
-    y = Standardiser.fit(task.y[:, None], ones).forward(task.y[:, None])
+    x, y = (Standardiser.fit(a, ones).forward(a) for a in (task.x, task.y[:, None]))
     twin = tuning.Twin(x.shape[1], settings.hidden, activation)
     noise = np.array([settings.noise_var])
     tuned = tuning.tune_regression(twin, x, y, ones, noise_var=noise)
@@ -163,34 +145,31 @@ def _defaults(task: Task, settings: Settings) -> Predictive:
     return model.fit(task.x, task.y).predict_dist(task.x_test)
 
 
-def _outsider(function) -> Fit:
-    def fit(task: Task, settings: Settings) -> Predictive:
-        del settings
-        return function(task.x, task.y, task.x_test, 1000 * task.seed + task.split)
-
-    return fit
+def _outsider(function, task: Task, settings: Settings) -> Predictive:
+    del settings
+    return function(task.x, task.y, task.x_test, 1000 * task.seed + task.split)
 
 
 DEFAULTS = "anchored-defaults"
 OUTSIDERS = {
-    "ngboost": Method(_outsider(outsiders.ngboost)),
-    "catboost": Method(_outsider(outsiders.catboost), side_by_side=False),
+    "ngboost": Method(partial(_outsider, outsiders.ngboost)),
+    "catboost": Method(partial(_outsider, outsiders.catboost), side_by_side=False),
 }
 
 
 def _methods(training: Training) -> dict[str, Method]:
     """Every method of the paper, and the outsiders."""
     return {
-        "anchored-5x50": Method(_ensemble(training, "anchored", 5)),
-        "anchored-10x50": Method(_ensemble(training, "anchored", 10)),
-        "anchored-5x50-50": Method(_two_layers(training)),
-        "single-50": Method(_single(training)),
-        "relu-gp": Method(_exact("relu"), side_by_side=False),
-        "erf-gp": Method(_exact("erf"), side_by_side=False),
+        "anchored-5x50": Method(partial(_ensemble, training, "anchored", 5)),
+        "anchored-10x50": Method(partial(_ensemble, training, "anchored", 10)),
+        "anchored-5x50-50": Method(partial(_two_layers, training)),
+        "single-50": Method(partial(_single, training)),
+        "relu-gp": Method(partial(_exact, "relu"), side_by_side=False),
+        "erf-gp": Method(partial(_exact, "erf"), side_by_side=False),
         "deep-ensemble": Method(_deep),
         "mc-dropout": Method(_dropout),
-        "unconstrained": Method(_ensemble(training, "unconstrained", 5)),
-        "regularised": Method(_ensemble(training, "regularised", 5)),
+        "unconstrained": Method(partial(_ensemble, training, "unconstrained", 5)),
+        "regularised": Method(partial(_ensemble, training, "regularised", 5)),
         **OUTSIDERS,
     }
 

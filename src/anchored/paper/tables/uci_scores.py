@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anchored.paper.runner import Record, load
+from anchored.paper.runner import Record, load, standard_error
 
 NAME = "table-uci"
 SCORES = ("rmse", "nll", "nll_student_t", "crps", "coverage_90", "calibration_error", "seconds")
@@ -26,8 +26,7 @@ class Score(NamedTuple):
         values = [split[name] for split in splits]
         if None in values:
             return cls(math.inf, None, len(values))
-        error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-        return cls(float(np.mean(values)), error, len(values))
+        return cls(float(np.mean(values)), standard_error(values), len(values))
 
 
 class Results:

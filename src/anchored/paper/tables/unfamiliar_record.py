@@ -9,7 +9,7 @@ import numpy as np
 
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.plotting import SERIES
-from anchored.paper.runner import Experiment, Record, Table
+from anchored.paper.runner import Experiment, Record, Table, standard_error
 from anchored.paper.tables.unfamiliar import SIGNS, SURE, Settings, Task, combine, image, plan
 from anchored.paper.tables.unfamiliar_published import ACCURACY, ENTROPY, METHODS, SHARE
 
@@ -75,9 +75,11 @@ def tables(table: str, groups: Groups, record: Record) -> list[Table]:
     kinds = list(scores[_OURS]["shifts"])
     made = [_main(table, groups, scores)]
     if any(len(members) > 1 for members in groups.values()):
-        made.append(_each("Share of confident predictions, each kind", table, scores, kinds))
+        title = "Share of confident predictions, each kind"
+        made.append(_by_kind(title, scores, kinds, "share", SHARE[table]))
         made.append(_advantage(scores, kinds))
-    made.append(_entropy(table, scores, kinds))
+    title = "Entropy of the predicted probabilities, in nats"
+    made.append(_by_kind(title, scores, ["train", *kinds], "entropy", ENTROPY.get(table, {})))
     for name, title in (("auroc", "Area under the ROC curve"), ("aupr", "Average precision")):
         for sign in SIGNS:
             made.append(_separation(f"{title}, {sign}", scores, kinds, name, sign))
@@ -90,10 +92,8 @@ def mean(values: Sequence[float]) -> float:
 
 def spread(values: Sequence[float], spec: str = ".3f") -> str:
     """Mean and, of several seeds, one standard error."""
-    if len(values) < 2:
-        return format(mean(values), spec)
-    error = np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{mean(values):{spec}} ± {error:{spec}}"
+    error = standard_error(values)
+    return f"{mean(values):{spec}}" + ("" if error is None else f" ± {error:{spec}}")
 
 
 def group_share(scores: Mapping, kinds: Sequence[str]) -> list[float]:
@@ -121,13 +121,16 @@ def _main(table: str, groups: Groups, scores: Mapping) -> Table:
     return Table(title, ["", "accuracy, %", "train", *groups], [row(m) for m in METHODS])
 
 
-def _each(title: str, table: str, scores: Mapping, kinds: Sequence[str]) -> Table:
-    def cell(m: str, kind: str) -> str:
-        ours = spread(scores[m]["shifts"][kind]["share"])
-        return f"{ours} [{SHARE[table][m][kind]:.3f}]" if m in SHARE[table] else ours
+def _by_kind(title: str, scores: Mapping, kinds: Sequence[str], name: str, paper: Mapping) -> Table:
+    """One score of every method on every kind of input, beside the paper's if it has it."""
 
-    rows = [[m, *(cell(m, kind) for kind in kinds)] for m in METHODS]
-    return Table(f"{title}; ours [the paper's]", ["", *kinds], rows)
+    def cell(m: str, kind: str) -> str:
+        found = scores[m]["train"] if kind == "train" else scores[m]["shifts"][kind]
+        ours = spread(found[name])
+        return f"{ours} [{paper[m][kind]:.3f}]" if m in paper else ours
+
+    title += "; ours [the paper's]" if paper else ""
+    return Table(title, ["", *kinds], [[m, *(cell(m, kind) for kind in kinds)] for m in METHODS])
 
 
 def _advantage(scores: Mapping, kinds: Sequence[str]) -> Table:
@@ -141,20 +144,6 @@ def _advantage(scores: Mapping, kinds: Sequence[str]) -> Table:
         for m in _RIVALS
     ]
     return Table(f"Relative change from another method to {_OURS}", ["", *kinds], rows)
-
-
-def _entropy(table: str, scores: Mapping, kinds: Sequence[str]) -> Table:
-    paper = ENTROPY.get(table, {})
-
-    def cell(m: str, kind: str) -> str:
-        found = scores[m]["train"] if kind == "train" else scores[m]["shifts"][kind]
-        ours = spread(found["entropy"])
-        return f"{ours} [{paper[m][kind]:.3f}]" if m in paper else ours
-
-    columns = ["train", *kinds]
-    rows = [[m, *(cell(m, kind) for kind in columns)] for m in METHODS]
-    title = "Entropy of the predicted probabilities, in nats"
-    return Table(title + ("; ours [the paper's]" if paper else ""), ["", *columns], rows)
 
 
 def _separation(title: str, scores: Mapping, kinds: Sequence[str], name: str, sign: str) -> Table:

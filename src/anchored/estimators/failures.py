@@ -1,0 +1,57 @@
+"""What went wrong in training, as warnings and exceptions that name the repair."""
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from anchored.core.ensembles import Ensemble, Folds
+from anchored.core.training import Schedule
+from anchored.errors import DroppedMemberWarning, EnsembleError, HealthWarning, Status
+
+
+def report_fold_failures(others: Ensemble, folds: Folds, what: str, used: bool) -> None:
+    """Warn of networks that diverged among those that check the error bars."""
+    n_lost = len(folds.of_member) - others.n_members
+    if n_lost and used:
+        warnings.warn(
+            f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
+            f"diverged twice; {what} from the others. A lower `learning_rate` may keep all.",
+            DroppedMemberWarning,
+            stacklevel=4,
+        )
+    elif n_lost:
+        warnings.warn(
+            f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
+            f"diverged twice, too many to say anything about held-out rows: {what} from nothing "
+            "but the training rows. Lower `learning_rate`, or check the data for extreme values.",
+            HealthWarning,
+            stacklevel=4,
+        )
+
+
+def report_failures(ensemble: Ensemble, schedule: Schedule) -> None:
+    n_trained = len(ensemble.info.status)
+    if ensemble.n_members < min(2, n_trained):
+        raise EnsembleError(
+            f"{len(ensemble.dropped)} of {n_trained} members diverged even at a tenth of the "
+            "learning rate. Lower `learning_rate`, or check the data for extreme values."
+        )
+    if ensemble.dropped:
+        warnings.warn(
+            f"Members {list(ensemble.dropped)} diverged twice and were dropped; "
+            f"{ensemble.n_members} of {n_trained} remain. A lower `learning_rate` may keep all.",
+            DroppedMemberWarning,
+            stacklevel=4,
+        )
+    late = [j for j in ensemble.member_ids if ensemble.info.status[j] == Status.STEP_LIMIT]
+    if late:
+        more = f"Raise `epochs` (it was {schedule.epochs:,})"
+        if np.isfinite(schedule.max_seconds):
+            more = f"Raise `max_seconds` (it was {schedule.max_seconds:g})"
+        warnings.warn(
+            f"Members {late} were still improving when training stopped after "
+            f"{ensemble.info.steps[-1]:,} steps. {more} for a closer fit; predictions are usable.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,79 @@
+"""Rows held out, and what is done when the members that should predict them diverge."""
+
+import numpy as np
+import pytest
+
+from anchored import AnchoredClassifier, AnchoredRegressor
+from anchored.core.ensembles import Folds
+from anchored.error_bars.folds import plan_folds, predict_held_out
+from anchored.errors import DroppedMemberWarning, HealthWarning
+from tests.core.test_ensembles import Explosive
+
+# Members of the ensemble itself diverge too, which has a warning of its own.
+pytestmark = pytest.mark.filterwarnings("ignore::anchored.errors.DroppedMemberWarning")
+SETTINGS = {"n_members": 6, "epochs": 20, "prior": 5.0, "random_state": 1}
+
+
+def rows(n=60):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    return X, X[:, 0] + 0.1 * rng.normal(size=n)
+
+
+def test_groups_stay_together():
+    groups = np.repeat(np.arange(20), 5)
+    folds = plan_folds(100, groups, 5, 3, 8, 5_000)
+    for group in range(20):
+        assert len(set(folds.of_row[groups == group])) == 1
+    assert plan_folds(100, np.zeros(100), 5, 3, 8, 5_000) is None
+    many = plan_folds(100, groups, 5, 3, 8, many_rows=50)
+    assert set(many.of_row) == {Folds.IN_NONE, 0}
+
+
+@pytest.mark.parametrize("kind", [AnchoredRegressor, AnchoredClassifier])
+def test_fold_members_that_diverge_leave_the_work_to_the_others(kind):
+    X, y = rows()
+    y = y if kind is AnchoredRegressor else y > 0
+    n_outputs = 1 if kind is AnchoredRegressor else 2
+    model = kind(**SETTINGS, network=Explosive((8,), n_outputs))
+    with pytest.warns(DroppedMemberWarning, match="networks trained on parts of the rows"):
+        model.fit(X, y)
+    if kind is AnchoredRegressor:
+        assert model.model_.regression.noise is not None
+        assert model.predict_dist(X).conformal is not None
+    else:
+        assert model.temperature_ != 1.0
+
+
+def test_survivors_speak_for_their_fold():
+    """Members 3 and 5 of two folds of three are gone: each fold speaks with one member less."""
+
+    class Others:
+        info = type("Info", (), {"status": np.zeros(10)})
+        member_ids = (4, 6, 7, 9)  # of members 4 to 9, the first four are the ensemble's
+
+        def take(self, index):
+            taken = Others()
+            taken.taken = [self.member_ids[i] for i in index]
+            return taken
+
+        def outputs(self, x):
+            return np.array([np.full((len(x), 1), j) for j in self.taken])
+
+    folds = Folds(np.arange(10) % 2, np.repeat([0, 1], 3))
+    held = predict_held_out(Others(), folds, np.zeros((10, 2)), least=2)
+    assert held.rows.tolist() == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
+    assert held.outputs[:, 0, 0].tolist() == [4, 6]
+    assert held.outputs[:, 5, 0].tolist() == [7, 9]
+    assert predict_held_out(Others(), folds, np.zeros((10, 2)), least=3) is None
+
+
+def test_nothing_is_dropped_in_silence(monkeypatch):
+    """If no fold is left, a warning says what the noise is learned from instead."""
+    from anchored.estimators import regression
+
+    monkeypatch.setattr(regression, "_LEAST_SPREAD", 99)
+    X, y = rows()
+    with pytest.warns(HealthWarning, match="too many to say anything about held-out rows"):
+        model = AnchoredRegressor(**SETTINGS, network=Explosive((8,))).fit(X, y)
+    assert model.model_.regression.noise is None
