@@ -226,7 +226,7 @@ def test_export(fitted, folder):
 
 
 def test_classes_from_standard_input(folder):
-    header, rows = mixed_table(200)
+    header, rows = mixed_table(600)
     table = write_csv(folder / "towns.csv", header, rows)
     out = folder / "towns-model"
     command = ["fit", "-", "--target", "town", *QUICK, "--out", str(out), "--json"]
