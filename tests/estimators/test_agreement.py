@@ -58,10 +58,10 @@ def test_interval_and_quantiles_are_one_distribution(rows, fitted):
 
 
 def test_skewed_noise_is_missed_alike_on_either_side():
-    """Noise of an exponential: either side of a 90 % interval misses 3 to 7 %."""
+    """Noise of a gamma, skewness 1.4: either side of a 90 % interval misses 3 to 7 %."""
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, size=(6_800, 2))
-    y = 2 * X[:, 0] + rng.exponential(size=len(X))
+    y = 2 * X[:, 0] + rng.gamma(2.0, size=len(X))
     model = AnchoredRegressor(n_members=4, epochs=100, prior=2.0, random_state=0)
     model.fit(X[:800], y[:800])
     lower, upper = model.predict_interval(X[800:], 0.9).T

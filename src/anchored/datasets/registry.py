@@ -69,8 +69,8 @@ class DataSet:
 
 def _read(kind: str) -> dict[str, DataSet]:
     """Data sets of one kind by name, from ``registry.json`` beside this module."""
-    found = json.loads(resources.files("anchored.datasets").joinpath("registry.json").read_text("utf-8"))
-    records = {}
+    text = resources.files("anchored.datasets").joinpath("registry.json").read_text("utf-8")
+    found, records = json.loads(text), {}
     for record in found[kind]:
         files = tuple(File(**file) for file in record.pop("files"))
         shape = tuple(record.pop("shape"))

@@ -42,7 +42,7 @@ from anchored.model import file
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.tuning import Settings
-from anchored.typing import Likelihood, Network
+from anchored.typing import Likelihood, Network, traits
 
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
@@ -204,7 +204,7 @@ class AnchoredEstimator(BaseEstimator):
         return Rows(rows, y[order], weight, groups, rows.standardiser)
 
     def _takes_tokens(self) -> bool:
-        return getattr(self.network, "takes_tokens", False)
+        return self.network is not None and traits(self.network).takes_tokens
 
     def _input_standardiser(self, x: np.ndarray, weight: np.ndarray) -> Standardiser:
         if self._takes_tokens():

@@ -17,7 +17,7 @@ from anchored.exact.evidence import CLASS_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.prediction.special import softmax
-from anchored.typing import Likelihood
+from anchored.typing import Likelihood, traits
 
 _FOLDS = (5, 3)  # folds and their members
 _MANY = 5  # members of the single fold of many rows
@@ -123,7 +123,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             first_var = tune_classification(twin, some, rows.y[:, 0], rows.weight)
         model = self._model(rows, rows.y, Categorical(), len(classes), first_var)
         folds = None
-        if getattr(model.network, "vmappable", True):  # networks that run one by one are slow
+        if traits(model.network).vmappable:  # networks that run one by one are slow
             folds = plan_folds(len(rows.y), rows.groups, *_FOLDS, _MANY, tuning.MANY_ROWS)
         ensemble, others = self._train(random_key(self.random_state), model, folds)
         temperature, usual = 1.0, None

@@ -30,7 +30,7 @@ from anchored.metrics import GPComparison
 from anchored.model.record import FittedModel, Noise, Regression
 from anchored.prediction.predictive import CONTINUOUS, Predictive
 from anchored.tuning import Settings
-from anchored.typing import Likelihood
+from anchored.typing import Likelihood, traits
 
 GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
@@ -172,7 +172,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         model = self._model(rows, rows.y, likelihood, n_outputs, first_var)
         key, folds = random_key(self.random_state), None
         # Networks that run one by one are slow: they get no others beside them.
-        if given is None and noise_var is not None and getattr(model.network, "vmappable", True):
+        if given is None and noise_var is not None and traits(model.network).vmappable:
             folds = _folds(len(rows.y), self.n_members, rows.groups)
         ensemble, others = self._train(key, model, folds)
         noise = usual = None
