@@ -11,6 +11,7 @@ from anchored.estimators.inputs import Encoded
 from anchored.reporting.words import column, plain
 from anchored.tables.frames import as_table, is_frame
 from anchored.tables.table import Table
+from anchored.typing import traits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Inputs:
             return cls(X, encoder.names, tuple(places))
         own = getattr(X, "columns", getattr(estimator, "feature_names_in_", None))
         X = np.asarray(X)
-        if X.ndim != 2 or getattr(estimator.network, "takes_tokens", False):
+        if X.ndim != 2 or traits(estimator.network).takes_tokens:
             return None
         own = [f"column {i}" for i in range(X.shape[1])] if own is None else own
         return cls(X, _given(feature_names, own), tuple(np.arange(X.shape[1])[:, None]))
