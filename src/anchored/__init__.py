@@ -6,7 +6,7 @@ Names load when first used, so ``import anchored`` is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "AnchoredClassifier": "estimators",
