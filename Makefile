@@ -4,24 +4,29 @@ PYTHON313 ?= python3.13
 BIN := .venv/bin
 PIP_IN := bin/python -m pip install --quiet --disable-pip-version-check -c
 PIP := .venv/$(PIP_IN) constraints.txt
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
+LOWEST_FILES := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
-.PHONY: run test test-all test-lowest test-py313 lint bench bench-uci bench-splits bench-images bench-tables bench-demo reproduce docs pictures clean
+.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-splits bench-images bench-tables bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
 
-test: lint  ## lint, types, import rules, then all tests but the slow ones, and what they cover
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" -q --durations=12 --cov
-	@$(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'  # the ten lowest, and the total
+test: lint  ## lint, types, import rules, then all tests but the slow ones
+	$(PYTEST) -m "not slow" --durations=12
+
+coverage: .venv/test  ## the same tests, and the lines they cover: the ten lowest files and the total
+	$(PYTEST) -m "not slow" --cov --cov-report=
+	@$(LOWEST_FILES)
 
 test-all: lint  ## the slow statistical tests too
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	$(PYTEST)
 
 test-lowest: .venv-lowest/test  ## the tests with the lowest versions that pyproject.toml claims
-	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -q -W ignore::DeprecationWarning
+	$(subst .venv,.venv-lowest,$(PYTEST)) -m "not slow" -W ignore::DeprecationWarning
 
 test-py313: .venv-py313/test  ## the tests with Python 3.13
-	.venv-py313/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -q
+	$(subst .venv,.venv-py313,$(PYTEST)) -m "not slow"
 
 lint: .venv/test
 	$(BIN)/ruff check .
@@ -85,7 +90,7 @@ pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	@touch $@
 
 .venv-py313/test: pyproject.toml constraints.txt
-	@command -v $(PYTHON313) > /dev/null || { echo "No $(PYTHON313) here: make test-py313 PYTHON313=/path/to/python3.13"; exit 1; }
+	@$(PYTHON313) --version || { echo "No $(PYTHON313) here: make test-py313 PYTHON313=/path/to/python3.13"; exit 1; }
 	$(PYTHON313) -m venv .venv-py313
 	.venv-py313/$(PIP_IN) constraints.txt -e ".[test]"
 	@touch $@
