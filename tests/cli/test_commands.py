@@ -28,10 +28,11 @@ from anchored import AnchoredRegressor
 from anchored.cli import app
 from anchored.cli.fit import fit
 from anchored.cli.tune import tune
+from anchored.core import ensembles
 from anchored.error_bars.folds import plan_folds
 from anchored.tables import memory
 from anchored.tables.plan import make_plan
-from anchored.tables.reading import Table, read_table
+from anchored.tables.reading import read_table
 from anchored.tuning import Settings, search
 
 runner = CliRunner()
@@ -276,23 +277,27 @@ def test_the_command_and_python_give_the_same_model(folder):
     assert scores["nll"] == anchored.metrics.nll(dist, frame["score"].to_numpy()[test])
 
 
-def test_the_test_rows_are_predicted_once(folder, monkeypatch):
-    calls, predictive = [], AnchoredRegressor.predict_dist
+def test_the_networks_see_the_test_rows_once(folder, monkeypatch):
+    """Scores, verdict, comparison with the GP and report share what they say."""
+    calls, run = [], ensembles._in_blocks
 
-    def counted(self, X):
-        calls.append(X)
-        return predictive(self, X)
+    def counted(network, function, params, shared, x):
+        calls.append(np.asarray(x))
+        return run(network, function, params, shared, x)
 
-    monkeypatch.setattr(AnchoredRegressor, "predict_dist", counted)
+    monkeypatch.setattr(ensembles, "_in_blocks", counted)
     table = money_table(folder / "once.csv")
     command = ["fit", str(table), "--target", "score", "--n-members", "2", "--json"]
     command += ["--settings", str(settings_file(folder / "few.json")), "--out", str(folder / "1")]
     result = runner.invoke(app, command)
     assert result.exit_code == 0, result.output
-    plan = make_plan(read_table(table), "score")
-    expected = plan.encoder.transform(plan.test_inputs)
-    seen = [plan.encoder.transform(X) for X in calls if isinstance(X, Table)]
-    assert sum(np.array_equal(x, expected) for x in seen) == 1
+    assert json.loads(result.stdout)["gp"] is not None
+    model, plan = (
+        anchored.load(folder / "1" / "model.safetensors"),
+        make_plan(read_table(table), "score"),
+    )
+    expected = model.model_.standardised(plan.encoder.transform(plan.test_inputs))
+    assert sum(x.shape == expected.shape and np.allclose(x, expected) for x in calls) == 1
 
 
 def test_tune_and_fit_a_table_of_ones_own(folder, monkeypatch):

@@ -168,7 +168,7 @@ def test_options_of_the_table_are_refused_for_a_figure(table, args):
     ("content", "words"),
     [
         ("{", "does not hold settings: it is not JSON"),
-        ("{}", "does not hold settings: `format` must be"),
+        ("{}", "does not hold settings: `format` is missing"),
     ],
 )
 def test_a_broken_file_of_settings_is_named(table, tmp_path, content, words):

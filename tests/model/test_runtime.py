@@ -96,7 +96,8 @@ def test_blocks_do_not_matter(tmp_path, monkeypatch):
     whole = model.predict(WIDE)
     monkeypatch.setattr(runtime, "_BLOCK_ROWS", (7, 7))
     for name, column in model.predict(WIDE).items():
-        np.testing.assert_allclose(column, whole[name], rtol=RTOL)
+        size = np.abs(whole[name]).max()  # ends of intervals may be near zero
+        np.testing.assert_allclose(column, whole[name], rtol=RTOL, atol=RTOL * size)
     assert model.predict(WIDE[:0])["mean"].shape == (0,)
     assert model.predict(WIDE[:1].astype(np.float32))["mean"].shape == (1,)
 

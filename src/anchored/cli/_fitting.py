@@ -54,7 +54,7 @@ def fit_plan(plan: Plan, parameters: dict[str, Any], coverage: float) -> Fitted:
         and len(plan.y) <= GP_TRAINING_ROWS
         and model.noise_var_ is not None
     ):
-        gap = model.compare_to_gp(plan.test_inputs)
+        gap = model.compare_to_gp(plan.test_inputs, dist)
     return Fitted(
         model=model,
         dist=dist,

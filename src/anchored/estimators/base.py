@@ -350,6 +350,7 @@ class AnchoredEstimator(BaseEstimator):
         return FittedModel(
             package=__version__,
             parameters=self._plain_parameters(),
+            n_rows=len(rows.y),
             n_features=x.shape[1],
             feature_names=None if names is None else tuple(map(str, names)),
             columns=inputs.columns,

@@ -300,11 +300,12 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         """Quantiles [row, level], or [row, output, level], of the predictive distribution."""
         return np.moveaxis(self.predict_dist(X).quantiles(levels), 0, -1)
 
-    def compare_to_gp(self, X) -> GPComparison:
+    def compare_to_gp(self, X, dist: Predictive | None = None) -> GPComparison:
         """How far the ensemble is from its own exact limit, the infinitely wide network.
 
         Conditions a Gaussian process with the ensemble's prior and noise on all training
-        rows, which must be at most 5,000, and compares the two predictives at ``X``.
+        rows, which must be at most 5,000, and compares the two predictives at ``X``. If the
+        predictive there is known already, ``dist`` saves running the networks again.
         """
         x = self._standardised(X)
         if self.noise_var_ is None:
@@ -322,13 +323,18 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                 f"An exact GP on all training rows is too large: there are more than "
                 f"{GP_MAX_ROWS:,}. Fit on a random part of the rows to compare."
             )
+        dist = self._predictive(x)[1] if dist is None else dist
+        part = self.model_.regression
+        assert part is not None
+        assert dist.members is not None
+        members = dist.members.reshape(*dist.members.shape[:2], -1)
+        members = (members - part.mean) / part.scale
+        noise_var = np.asarray(part.training_noise_var)
         kernel = gp.twin(self.ensemble_.network, self.prior_)
-        assert self.model_.regression is not None
-        noise_var = self.model_.regression.training_noise_var
         rows, targets, weight = self._train_rows
         exact = gp.condition(kernel, rows, targets, noise_var, weight).predict(x)
-        mean, var = self.ensemble_.moments(x)
-        return GPComparison.between(Predictive.from_members(mean, var), exact)
+        noise = np.broadcast_to(noise_var, members.shape)
+        return GPComparison.between(Predictive.from_members(members, noise), exact)
 
 
 def _as_settings(settings) -> Settings | None:

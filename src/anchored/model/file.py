@@ -32,6 +32,7 @@ FAMILIES = ("gaussian", "student-t")
 _PLAIN = (
     "package",
     "parameters",
+    "n_rows",
     "n_features",
     "feature_names",
     "columns",
@@ -118,6 +119,7 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
     model = FittedModel(
         package=package,
         parameters=found.plain_object("parameters"),
+        n_rows=None if found.absent("n_rows") else found.whole("n_rows", 1),
         n_features=n_features,
         feature_names=names,
         columns=None if found.absent("columns") else found.texts("columns"),

@@ -170,6 +170,7 @@ class FittedModel:
     ----------
     package : version of anchored that made it.
     parameters : the estimator's constructor arguments, as JSON can say them.
+    n_rows : different rows that it was trained on; None in files of version 0.1.0.
     n_features, feature_names : of the inputs of the networks, once a table is encoded.
     columns : names of the data frame's columns; None if it was fitted on an array.
     members, prior_mean, prior_scale : in standardised units.
@@ -185,6 +186,7 @@ class FittedModel:
 
     package: str
     parameters: dict[str, Any]
+    n_rows: int | None
     n_features: int
     feature_names: tuple[str, ...] | None
     columns: tuple[str, ...] | None

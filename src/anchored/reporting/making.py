@@ -41,7 +41,7 @@ def facts(estimator, about: Mapping[str, str]) -> dict[str, str]:
     if noise is not None:
         found["noise (deviation)"] = ", ".join(number(np.sqrt(v)) for v in np.ravel(noise))
         found["predictive"] = estimator.predictive
-    n_rows = _training_rows(estimator)
+    n_rows = estimator.model_.n_rows
     if n_rows is not None:
         found["different training rows"] = f"{n_rows:,}"
     found["steps of training"] = f"{int(ensemble.info.steps[-1]):,}"
@@ -55,11 +55,6 @@ def _network(network) -> str:
         return type(network).__name__
     layers = "-".join(map(str, hidden)) or "no"
     return f"{layers} hidden nodes, {activation}"
-
-
-def _training_rows(estimator) -> int | None:
-    rows = getattr(estimator, "_train_rows", None)
-    return None if rows is None else len(rows[0])
 
 
 def members(estimator) -> dict[str, Any]:
@@ -84,7 +79,7 @@ def members(estimator) -> dict[str, Any]:
 
 def comparison(estimator, X, n_rows: int) -> GPComparison | None:
     """The ensemble beside the exact answer, where there is one that is quick to have."""
-    n_trained = _training_rows(estimator)
+    n_trained = estimator.model_.n_rows
     if n_trained is None or n_trained > GP_TRAINING_ROWS:
         return None
     try:
