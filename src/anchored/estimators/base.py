@@ -326,7 +326,7 @@ class AnchoredEstimator(BaseEstimator):
             folds = folds.joined(n_members)
             n_trained = len(folds.of_member)
         schedule = self._schedule(model.data.n_rows)
-        with progress_bar(self.verbose, type(self).__name__) as on_check:
+        with progress_bar(self.verbose, "Training") as on_check:
             trained = fit_ensemble(
                 key,
                 *model,

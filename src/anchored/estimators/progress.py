@@ -13,8 +13,8 @@ def _bar(title: str, first_words: str) -> Iterator:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn(title), BarColumn(), TextColumn("{task.description}"))
-    times = (TimeElapsedColumn(), TextColumn("done,"), TimeRemainingColumn(), TextColumn("left"))
+    columns = (TextColumn(title), BarColumn(bar_width=20), TextColumn("{task.description}"))
+    times = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("left"))
     with Bar(*columns, *times, console=Console(stderr=True), speed_estimate_period=3600) as bar:
         task = bar.add_task(first_words, total=None)
 
