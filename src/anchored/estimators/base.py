@@ -167,6 +167,8 @@ class AnchoredEstimator(BaseEstimator):
         else:
             x, y = check_X_y(inputs.x, y, estimator=self, **rules)
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():  # scikit-learn says so from 1.8 on
+            raise ValueError("Sample weights must contain at least one non-zero number.")
         return inputs._replace(x=x), y, weight
 
     def _x_rules(self) -> dict:
