@@ -241,7 +241,7 @@ def page() -> str:
     record = runner.load(FOLDER, "own-tables")
     (shown,) = record["tables"]
     top = _TOP.format(level=f"{record['settings']['nominal']:.0%}")
-    return top + "\n".join(table(shown["header"], shown["rows"])) + "\n"
+    return top + table(shown["header"], shown["rows"]) + "\n"
 
 
 if __name__ == "__main__":

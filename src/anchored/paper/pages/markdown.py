@@ -1,20 +1,35 @@
-"""What the pages share: tables and times."""
+"""The templates of the pages, filled in, and what they share: tables and times."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a Markdown table."""
-    return ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)]
+import jinja2
 
 
-def all_tables(record: Mapping[str, Any], title: str) -> list[str]:
-    """Lines of every table of a record, below its title in the form given."""
-    lines = []
-    for each in record["tables"]:
-        lines += [title.format(each["title"]), "", *table(each["header"], each["rows"]), ""]
-    return lines
+@functools.cache
+def _templates() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("anchored.paper.pages"),
+        autoescape=False,  # Markdown, from our own records
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"duration": duration, "lines": "\n".join, "table": table}
+    return made
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of this package with ``values`` in it."""
+    return _templates().get_template(template).render(values).rstrip() + "\n"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; nothing if it has no rows."""
+    rows = list(rows)
+    shown = (header, ["---"] * len(header), *rows) if rows else ()
+    return "\n".join("| " + " | ".join(row) + " |" for row in shown)
 
 
 def duration(seconds: float) -> str:

@@ -75,7 +75,7 @@ def is_worse(ours: Score, theirs: Score) -> bool:
 
 
 def join(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def count_better(name: str, pairs: Pairs) -> str:
