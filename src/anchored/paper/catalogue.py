@@ -1,11 +1,12 @@
 """What can be reproduced: names, presets, what each shows, what it takes, from `catalogue.toml`.
 
 Each entry's module under `anchored.paper` has the experiment itself, as ``EXPERIMENT``, with its
-settings for each preset that has seconds here.
+settings in the paper; those of the other presets are what the catalogue changes of them.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anchored._files import package_data
 
@@ -30,6 +31,7 @@ class About(NamedTuple):
     figure, title, claim : where it is in the paper, what it shows, and what the paper says of it.
     seconds : measured on two cores, for each preset; `UNKNOWN` where there was no such run.
     needs : data or extras beyond a plain install, at the ``paper`` preset.
+    changes : for each preset, the settings that are not the paper's.
     """
 
     name: str
@@ -38,6 +40,7 @@ class About(NamedTuple):
     claim: str
     seconds: Mapping[str, float]
     needs: Sequence[str] = ()
+    changes: Mapping[str, Mapping[str, Any]] = {}
 
     @property
     def module(self) -> str:
@@ -45,6 +48,20 @@ class About(NamedTuple):
         kind, _, rest = self.name.partition("-")
         plain = (rest if kind in ("fig", "table") else self.name).replace("-", "_")
         return f"tables.{plain}" if kind == "table" else f"figures.{plain}"
+
+    def presets_of(self, paper: Any) -> dict[str, Any]:
+        """Settings, a frozen dataclass, of every preset; ``paper`` are the paper's."""
+        return {
+            preset: dataclasses.replace(paper, **_with_tuples(self.changes.get(preset, {})))
+            for preset in self.seconds
+        }
+
+
+def _with_tuples(value: Any) -> Any:
+    """Lists of a TOML file as the tuples that settings have."""
+    if isinstance(value, Mapping):
+        return {name: _with_tuples(item) for name, item in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
 
 
 _ENTRIES = package_data("anchored.paper", "catalogue.toml")["entry"]

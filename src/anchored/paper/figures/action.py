@@ -39,12 +39,7 @@ class Settings:
     n_grid: int = 161
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        epochs=200, long_epochs=600, learning_rate=0.01, sizes=(3, 12), n_runs=3, n_grid=81
-    ),
-}
+PRESETS = CATALOGUE["fig-action"].presets_of(Settings())
 
 
 def problem(s: Settings, key) -> Problem:

@@ -30,7 +30,7 @@ class Settings:
     )
 
 
-PRESETS = {"paper": Settings(), "smoke": Settings()}
+PRESETS = CATALOGUE["appendix-b"].presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:

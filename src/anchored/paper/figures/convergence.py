@@ -40,19 +40,7 @@ class Settings:
     reach: float = 1.5
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        width=50,
-        epochs=400,
-        learning_rate=0.02,
-        slow_rate=0.01,
-        sizes=(3, 20),
-        n_runs=3,
-        n_ideal=50,
-        n_grid=41,
-    ),
-}
+PRESETS = CATALOGUE["fig-convergence"].presets_of(Settings())
 
 
 def problem(s: Settings) -> Problem:

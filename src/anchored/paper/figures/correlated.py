@@ -43,7 +43,7 @@ class Settings:
     reach: float = 8.0
 
 
-PRESETS = {"paper": Settings(), "smoke": Settings(n_draws=2000, n_grid=41)}
+PRESETS = CATALOGUE["fig-correlated"].presets_of(Settings())
 
 
 def hidden(s: Settings, x) -> np.ndarray:

@@ -51,21 +51,7 @@ class Settings:
     longer_runs: int = 2
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        data="diabetes",
-        widths=(4, 64),
-        members=(3, 10),
-        n_runs=2,
-        epochs=300,
-        rate_narrow=0.01,
-        rate_wide=0.002,
-        longer_epochs=600,
-        longer_widths=(4,),
-        longer_runs=1,
-    ),
-}
+PRESETS = CATALOGUE["fig-kl"].presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:

@@ -62,20 +62,7 @@ class Settings:
     reach: float = 3.0
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        n_members=4,
-        width=100,
-        epochs=200,
-        class_widths=(10, 10),
-        n_chains=2,
-        n_warmup=50,
-        n_samples=50,
-        n_repeats=2,
-        n_grid=15,
-    ),
-}
+PRESETS = CATALOGUE["fig-losses"].presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:

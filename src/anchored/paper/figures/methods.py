@@ -88,24 +88,7 @@ class Settings:
     reach: float = 1.5
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        activations=("relu",),
-        methods=("gp", "vi", "dropout", "anchored", "rms"),
-        width=20,
-        epochs=200,
-        learning_rate=0.02,
-        rates=(),
-        longer_epochs=0,
-        vi_rates=(),
-        vi_epochs=100,
-        vi_gradient_samples=20,
-        n_repeats=2,
-        n_few_repeats=2,
-        n_grid=41,
-    ),
-}
+PRESETS = CATALOGUE["fig-methods"].presets_of(Settings())
 
 
 def method(s: Settings, name: str, rate: float = 0.0, epochs: int = 0) -> Inference:

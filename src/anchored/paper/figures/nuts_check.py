@@ -32,18 +32,7 @@ class Settings:
     limit: float = 0.15  # of the ratio of deviations
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        activations=("erf",),
-        widths=(20, 80),
-        nuts_widths=(20,),
-        n_draws=4000,
-        n_chains=2,
-        n_warmup=100,
-        n_samples=100,
-    ),
-}
+PRESETS = CATALOGUE["nuts-check"].presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:

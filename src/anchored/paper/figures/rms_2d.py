@@ -32,7 +32,7 @@ class Settings:
     n_shown: int = 150
 
 
-PRESETS = {"paper": Settings(), "smoke": Settings(n_draws=2000, n_shown=50)}
+PRESETS = CATALOGUE["fig-rms-2d"].presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:

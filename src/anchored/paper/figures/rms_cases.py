@@ -40,7 +40,7 @@ class Settings:
     n_shown: int = 150
 
 
-PRESETS = {"paper": Settings(), "smoke": Settings(n_draws=2000, n_shown=50)}
+PRESETS = CATALOGUE["fig-rms-cases"].presets_of(Settings())
 PRIOR = Normal(np.zeros(2), np.eye(2))
 
 

@@ -39,13 +39,7 @@ class Settings:
     own_splits: bool = False  # those that the paper's authors drew
 
 
-PRESETS = {
-    "smoke": Settings("paper", ("boston", "yacht"), n_splits=1, epochs_share=0.02),
-    "paper": Settings("paper"),
-    "paper-splits": Settings("paper", own_splits=True),
-    "defaults": Settings("defaults"),
-    "tuned": Settings("tuned"),
-}
+PRESETS = CATALOGUE["table-uci"].presets_of(Settings("paper"))
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
