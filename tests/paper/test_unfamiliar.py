@@ -1,6 +1,7 @@
 """The tables on unfamiliar inputs: from made-up data to record, sentences and picture."""
 
 import dataclasses
+
 import numpy as np
 import pytest
 from benchmarks import ood_page
