@@ -39,7 +39,8 @@ class Settings:
     n_grid: int = 161
 
 
-PRESETS = CATALOGUE["fig-action"].presets_of(Settings())
+ABOUT = CATALOGUE["fig-action"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def problem(s: Settings, key) -> Problem:
@@ -171,6 +172,4 @@ def draw(figure, record: Record) -> None:
         ax.set_xlim(grid[0], grid[-1])
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-action"], PRESETS, plan, combine, findings, tables, draw, (8, 5.2)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (8, 5.2))

@@ -30,7 +30,8 @@ class Settings:
     )
 
 
-PRESETS = CATALOGUE["appendix-b"].presets_of(Settings())
+ABOUT = CATALOGUE["appendix-b"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -135,6 +136,4 @@ def _heat(ax, matrix: np.ndarray, limit: float) -> None:
     ax.set(xticks=[], yticks=[])
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["appendix-b"], PRESETS, plan, combine, findings, tables, draw, (9.6, 10.0)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (9.6, 10.0))

@@ -40,7 +40,8 @@ class Settings:
     reach: float = 1.5
 
 
-PRESETS = CATALOGUE["fig-convergence"].presets_of(Settings())
+ABOUT = CATALOGUE["fig-convergence"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def problem(s: Settings) -> Problem:
@@ -150,6 +151,4 @@ def draw(figure, record: Record) -> None:
         ax.set(xlim=(numbers["grid"][0], numbers["grid"][-1]), ylim=(-4, 3))
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-convergence"], PRESETS, plan, combine, findings, tables, draw, (13, 2.9)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (13, 2.9))

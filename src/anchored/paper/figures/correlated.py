@@ -43,7 +43,8 @@ class Settings:
     reach: float = 8.0
 
 
-PRESETS = CATALOGUE["fig-correlated"].presets_of(Settings())
+ABOUT = CATALOGUE["fig-correlated"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def hidden(s: Settings, x) -> np.ndarray:
@@ -181,6 +182,4 @@ def draw(figure, record: Record) -> None:
     legend_below(figure, (weights, predictive))
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-correlated"], PRESETS, plan, combine, findings, tables, draw, (11.5, 4.0)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (11.5, 4.0))

@@ -51,7 +51,8 @@ class Settings:
     longer_runs: int = 2
 
 
-PRESETS = CATALOGUE["fig-kl"].presets_of(Settings())
+ABOUT = CATALOGUE["fig-kl"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -229,6 +230,4 @@ def draw(figure, record: Record) -> None:
     axes[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-kl"], PRESETS, plan, combine, findings, tables, draw, (9.5, 4.2)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (9.5, 4.2))

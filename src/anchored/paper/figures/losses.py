@@ -62,7 +62,8 @@ class Settings:
     reach: float = 3.0
 
 
-PRESETS = CATALOGUE["fig-losses"].presets_of(Settings())
+ABOUT = CATALOGUE["fig-losses"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -243,6 +244,4 @@ def draw(figure, record: Record) -> None:
             figure.colorbar(shown, ax=axes[:, 1], label="probability of class 1", shrink=0.5)
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-losses"], PRESETS, plan, combine, findings, tables, draw, (8.4, 10.4)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (8.4, 10.4))

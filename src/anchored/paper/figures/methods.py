@@ -88,7 +88,8 @@ class Settings:
     reach: float = 1.5
 
 
-PRESETS = CATALOGUE["fig-methods"].presets_of(Settings())
+ABOUT = CATALOGUE["fig-methods"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def method(s: Settings, name: str, rate: float = 0.0, epochs: int = 0) -> Inference:
@@ -269,6 +270,4 @@ def draw(figure, record: Record) -> None:
         ax.set_title(COLUMNS[name])
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-methods"], PRESETS, plan, combine, findings, tables, draw, (13, 7.2)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (13, 7.2))

@@ -32,7 +32,8 @@ class Settings:
     limit: float = 0.15  # of the ratio of deviations
 
 
-PRESETS = CATALOGUE["nuts-check"].presets_of(Settings())
+ABOUT = CATALOGUE["nuts-check"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -138,6 +139,4 @@ def draw(figure, record: Record) -> None:
     axes[-1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["nuts-check"], PRESETS, plan, combine, findings, tables, draw, (10, 3.8)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (10, 3.8))

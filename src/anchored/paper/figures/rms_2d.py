@@ -32,7 +32,8 @@ class Settings:
     n_shown: int = 150
 
 
-PRESETS = CATALOGUE["fig-rms-2d"].presets_of(Settings())
+ABOUT = CATALOGUE["fig-rms-2d"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -141,6 +142,4 @@ def draw(figure, record: Record) -> None:
     legend_below(figure, axes)
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-rms-2d"], PRESETS, plan, combine, findings, tables, draw, (12.5, 3.5)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (12.5, 3.5))

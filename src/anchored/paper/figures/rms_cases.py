@@ -40,7 +40,8 @@ class Settings:
     n_shown: int = 150
 
 
-PRESETS = CATALOGUE["fig-rms-cases"].presets_of(Settings())
+ABOUT = CATALOGUE["fig-rms-cases"]
+PRESETS = ABOUT.presets_of(Settings())
 PRIOR = Normal(np.zeros(2), np.eye(2))
 
 
@@ -190,6 +191,4 @@ def _note(ax, x: float, y: float, text: str) -> None:
     ax.text(x, y, text, transform=ax.transAxes, va="top", size=7.5, bbox=box)
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-rms-cases"], PRESETS, plan, combine, findings, tables, draw, (9.5, 7.6)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (9.5, 7.6))
