@@ -25,7 +25,7 @@ import numpy as np
 from anchored._files import write_whole
 from anchored.paper import runner
 from anchored.paper.catalogue import About
-from anchored.paper.pages.markdown import table
+from anchored.paper.prose import table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FOLDER, PAGE = DOCS / "benchmarks" / "defaults", DOCS / "own_tables.md"

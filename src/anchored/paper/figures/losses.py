@@ -18,6 +18,7 @@ from anchored.datasets import noisy_sine, two_blobs
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, class_map, class_points, data_points
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
 from anchored.prediction.predictive import Predictive
 from anchored.typing import Array
@@ -188,22 +189,8 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    lines = []
-    for task, against in zip(TASKS, ("the GP", "NUTS"), strict=True):
-        cells = record["numbers"][task]
-        shown = ", ".join(f"{name} {toy.show(cells[name]['distance']['kl'])}" for name in ENSEMBLES)
-        lines.append(f"{task.capitalize()}: average KL from {against}: {shown} nats.")
-    ratios = [
-        f"{name} {record['numbers']['regression'][name]['distance']['ratio_outside']['mean']:.2f}"
-        for name in ENSEMBLES
-    ]
-    lines.append(f"Outside the data the deviation is this share of the GP's: {', '.join(ratios)}.")
-    diagnosis = record["numbers"]["classes"]["truth"]["diagnosis"]
-    lines.append(
-        f"NUTS on the classes: R-hat {number(diagnosis['rhat'], '.3f')}, effective sample size "
-        f"{number(diagnosis['ess'], '.0f')}."
-    )
-    return lines
+    shown = {"show": toy.show, "number": number}
+    return sentences(ABOUT.name, n=record["numbers"], losses=ENSEMBLES, **shown)
 
 
 def tables(record: Record) -> list[Table]:

@@ -22,6 +22,7 @@ from anchored.datasets import six_points
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, data_points
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
 
 IDEAL, LONGER = "ideal: draws of the GP", "anchored, ten times as long"
@@ -204,31 +205,24 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    lines = []
+    rows = []
     for a, row in record["numbers"]["cells"].items():
         others = record["numbers"]["others"][a]
         kl = {name: cell["distance"]["kl"] for name, cell in row.items()}
-        shown = ", ".join(f"{name} {toy.show(kl[name])}" for name in ("anchored", "vi", "dropout"))
-        ideal = others[IDEAL]["kl"]["mean"]
-        lines.append(
-            f"{ROWS[a]}: average KL from the GP {shown} nats; as many draws of the GP itself "
-            f"have {ideal:.3f}, and {toy.gap_closed(kl['anchored'], kl['rms'], ideal)}."
+        tried = [d["kl"]["mean"] for name, d in others.items() if name.startswith("anchored at")]
+        rows.append(
+            {
+                "title": ROWS[a],
+                "kl": kl,
+                "ideal": others[IDEAL]["kl"]["mean"],
+                "nearest": min((n for n in ENSEMBLES if n in row), key=lambda n: kl[n]["mean"]),
+                "tried": tried,
+                "n_nearer": sum(value < kl["vi"]["mean"] for value in tried),
+                "longer": others.get(LONGER),
+            }
         )
-        nearest = min((name for name in ENSEMBLES if name in row), key=lambda n: kl[n]["mean"])
-        lines.append(
-            f"{ROWS[a]}: of the ensembles, all started at prior draws, {nearest} is the nearest: "
-            f"{toy.show(kl[nearest])}."
-        )
-        tried = {n: d["kl"]["mean"] for n, d in others.items() if n.startswith("anchored at")}
-        if tried:
-            nearer = sum(value < kl["vi"]["mean"] for value in tried.values())
-            lines.append(
-                f"{ROWS[a]}: anchored is nearer than VI at {nearer} of {len(tried)} learning rates "
-                f"tried ({min(tried.values()):.3f} to {max(tried.values()):.3f}); trained ten "
-                f"times as long it has {toy.show(others[LONGER]['kl'])}."
-            )
-    seconds = record["numbers"]["panel_seconds"]
-    return [*lines, f"The methods of the picture alone took {seconds:.0f} s, with all repeats."]
+    seconds, shown = record["numbers"]["panel_seconds"], {"show": toy.show}
+    return sentences(ABOUT.name, rows=rows, seconds=seconds, gap_closed=toy.gap_closed, **shown)
 
 
 def tables(record: Record) -> list[Table]:

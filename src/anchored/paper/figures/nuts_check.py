@@ -15,6 +15,7 @@ from anchored.baselines import NUTS, FiniteWidthPosterior, InfiniteWidthGP
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import methods
 from anchored.paper.plotting import SERIES
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
 
 
@@ -84,27 +85,8 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    lines, limit = [], record["settings"]["limit"]
-    for a, kinds in record["numbers"].items():
-        for width, cell in kinds["nuts"].items():
-            low, high, trust = min(cell["ratio"]), max(cell["ratio"]), cell["trust"]
-            verdict = "within" if max(high - 1, 1 - low) <= limit else "not within"
-            to_exact = " to ".join(f"{r:.2f}" for r in cell["ratio_to_exact"])
-            lines.append(
-                f"{methods.ROWS[a]}, {width} nodes: NUTS's deviation is {low:.2f} to {high:.2f} "
-                f"times the GP's ({verdict} {limit:.0%} at every point) and {to_exact} times that "
-                f"of the exact posterior at this width (R-hat {number(trust['rhat'], '.3f')}, "
-                f"effective sample size {number(trust['ess'], '.0f')})."
-            )
-        spans = [
-            f"{width}: {min(cell['ratio']):.2f} to {max(cell['ratio']):.2f}"
-            for width, cell in kinds["exact"].items()
-        ]
-        lines.append(
-            f"{methods.ROWS[a]}: the exact deviation is itself this many times the GP's, by "
-            f"width: {'; '.join(spans)}."
-        )
-    return lines
+    limit, shown = record["settings"]["limit"], {"titles": methods.ROWS, "number": number}
+    return sentences(ABOUT.name, numbers=record["numbers"], limit=limit, **shown)
 
 
 def tables(record: Record) -> list[Table]:

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from anchored.datasets.registry import TABLES
-from anchored.paper.pages.markdown import duration, rendered, table
 from anchored.paper.pages.protocol import protocol_section, starts_table
 from anchored.paper.pages.scores import (
     NONE,
@@ -22,6 +21,7 @@ from anchored.paper.pages.scores import (
     seconds_cell,
     verdict,
 )
+from anchored.paper.prose import duration, rendered, table
 from anchored.paper.runner import Record
 from anchored.paper.tables.uci_published import PUBLISHED, Table
 from anchored.paper.tables.uci_scores import Results, Score

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from anchored.datasets.registry import TABLES
-from anchored.paper.pages.markdown import table
 from anchored.paper.pages.scores import NONE, cell, fine_cell, is_worse, join, percent
+from anchored.paper.prose import table
 from anchored.paper.runner import Record
 from anchored.paper.tables.uci_published import PUBLISHED
 from anchored.paper.tables.uci_scores import Score

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from anchored.paper.pages.markdown import rendered
+from anchored.paper.prose import rendered
 
 
 def reproduction_page(records: Iterable[Mapping[str, Any]], pictures: str) -> str:

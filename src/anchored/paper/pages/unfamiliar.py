@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anchored.paper.pages.markdown import rendered
+from anchored.paper.prose import rendered
 
 _METHOD = "5x anchored"
 _WEAK = 0.7  # area under the curve below which a sign is of little use

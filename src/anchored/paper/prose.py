@@ -1,4 +1,4 @@
-"""The templates of the pages, filled in, and what they share: tables and times."""
+"""Templates of pages and of findings, filled in, and what they share: tables and times."""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,13 @@ import jinja2
 @functools.cache
 def _templates() -> jinja2.Environment:
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("anchored.paper.pages"),
+        loader=jinja2.PackageLoader("anchored.paper"),
         autoescape=False,  # Markdown, from our own records
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["fmt"] = format
     made.globals |= {"duration": duration, "lines": "\n".join, "table": table}
     return made
 
@@ -23,6 +24,11 @@ def _templates() -> jinja2.Environment:
 def rendered(template: str, **values: Any) -> str:
     """A template of this package with ``values`` in it."""
     return _templates().get_template(template).render(values).rstrip() + "\n"
+
+
+def sentences(name: str, **values: Any) -> list[str]:
+    """The findings of an experiment, a line of its template each."""
+    return rendered(f"findings/{name}.j2", **values).splitlines()
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
