@@ -9,9 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from anchored._files import package_data
 from anchored.paper.tables.uci_scores import Score
-from anchored.paper.tables.uci_settings import PAPER_SETTINGS, as_printed
+from anchored.paper.tables.uci_settings import PAPER_SETTINGS, PRINTED, as_printed
 from anchored.tuning import Settings
 
 Table = Mapping[str, Mapping[str, Score]]  # method, data set
@@ -63,14 +62,13 @@ class Published:
     sources: tuple[str, ...]
 
 
-_PRINTED = package_data("anchored.paper.tables", "uci_published.toml")
 PUBLISHED = Published(
-    rmse=_table(**_PRINTED["rmse"]),
-    nll=MappingProxyType({**_table(**_PRINTED["nll"]), **_table(**_PRINTED["deep_ensembles"])}),
-    inference=_table(**_PRINTED["log_likelihood"], sign=-1),
-    elsewhere=_table(**_PRINTED["elsewhere"]),
+    rmse=_table(**PRINTED["rmse"]),
+    nll=MappingProxyType({**_table(**PRINTED["nll"]), **_table(**PRINTED["deep_ensembles"])}),
+    inference=_table(**PRINTED["log_likelihood"], sign=-1),
+    elsewhere=_table(**PRINTED["elsewhere"]),
     hyperparameters=MappingProxyType(
         {name: MappingProxyType(_rounded(name, row)) for name, row in PAPER_SETTINGS.items()}
     ),
-    sources=tuple(_PRINTED["sources"]),
+    sources=tuple(PRINTED["sources"]),
 )
