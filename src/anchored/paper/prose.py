@@ -1,6 +1,7 @@
 """Templates of pages and of findings, filled in, and what they share: tables and times."""
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters["fmt"] = format
-    made.globals |= {"duration": duration, "lines": "\n".join, "table": table}
+    made.globals |= {"duration": duration, "lines": "\n".join, "number": number, "table": table}
     return made
 
 
@@ -29,6 +30,11 @@ def rendered(template: str, **values: Any) -> str:
 def sentences(name: str, **values: Any) -> list[str]:
     """The findings of an experiment, a line of its template each."""
     return rendered(f"findings/{name}.j2", **values).splitlines()
+
+
+def number(value: float | None, spec: str) -> str:
+    """A number as text; what was not finite is None in a record."""
+    return "not finite" if value is None or not math.isfinite(value) else format(value, spec)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

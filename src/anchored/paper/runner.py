@@ -326,11 +326,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def number(value: float | None, spec: str) -> str:
-    """A number of a record as text; what was not finite is None there."""
-    return "not finite" if value is None else format(value, spec)
-
-
 def standard_error(values: Sequence[float]) -> float | None:
     """Of their mean; one value has none."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None

@@ -19,7 +19,7 @@ from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, class_map, class_points, data_points
 from anchored.paper.prose import sentences
-from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
+from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 from anchored.prediction.predictive import Predictive
 from anchored.typing import Array
 
@@ -189,8 +189,7 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    shown = {"show": toy.show, "number": number}
-    return sentences(ABOUT.name, n=record["numbers"], losses=ENSEMBLES, **shown)
+    return sentences(ABOUT.name, n=record["numbers"], losses=ENSEMBLES, show=toy.show)
 
 
 def tables(record: Record) -> list[Table]:

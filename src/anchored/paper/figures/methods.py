@@ -22,8 +22,8 @@ from anchored.datasets import six_points
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, data_points
-from anchored.paper.prose import sentences
-from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
+from anchored.paper.prose import number, sentences
+from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 IDEAL, LONGER = "ideal: draws of the GP", "anchored, ten times as long"
 N_IDEAL = 200  # sets of draws
@@ -221,8 +221,8 @@ def findings(record: Record) -> list[str]:
                 "longer": others.get(LONGER),
             }
         )
-    seconds, shown = record["numbers"]["panel_seconds"], {"show": toy.show}
-    return sentences(ABOUT.name, rows=rows, seconds=seconds, gap_closed=toy.gap_closed, **shown)
+    words = {"show": toy.show, "gap_closed": toy.gap_closed}
+    return sentences(ABOUT.name, rows=rows, seconds=record["numbers"]["panel_seconds"], **words)
 
 
 def tables(record: Record) -> list[Table]:

@@ -15,8 +15,8 @@ from anchored.baselines import NUTS, FiniteWidthPosterior, InfiniteWidthGP
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import methods
 from anchored.paper.plotting import SERIES
-from anchored.paper.prose import sentences
-from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
+from anchored.paper.prose import number, sentences
+from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +85,8 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    limit, shown = record["settings"]["limit"], {"titles": methods.ROWS, "number": number}
-    return sentences(ABOUT.name, numbers=record["numbers"], limit=limit, **shown)
+    numbers, limit = record["numbers"], record["settings"]["limit"]
+    return sentences(ABOUT.name, numbers=numbers, limit=limit, titles=methods.ROWS)
 
 
 def tables(record: Record) -> list[Table]:

@@ -15,13 +15,12 @@ from anchored.paper.pages.scores import (
     join,
     label,
     margin,
-    number,
     percent,
     row_with_best,
     seconds_cell,
     verdict,
 )
-from anchored.paper.prose import duration, rendered, table
+from anchored.paper.prose import duration, number, rendered, table
 from anchored.paper.runner import Record
 from anchored.paper.tables.uci_published import PUBLISHED, Table
 from anchored.paper.tables.uci_scores import Results, Score
