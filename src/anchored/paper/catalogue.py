@@ -51,17 +51,15 @@ class About(NamedTuple):
 
     def presets_of(self, paper: Any) -> dict[str, Any]:
         """Settings, a frozen dataclass, of every preset; ``paper`` are the paper's."""
-        return {
-            preset: dataclasses.replace(paper, **_with_tuples(self.changes.get(preset, {})))
-            for preset in self.seconds
-        }
+        return {preset: _changed(paper, self.changes.get(preset, {})) for preset in self.seconds}
 
 
-def _with_tuples(value: Any) -> Any:
-    """Lists of a TOML file as the tuples that settings have."""
-    if isinstance(value, Mapping):
-        return {name: _with_tuples(item) for name, item in value.items()}
-    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+def _changed(paper: Any, change: Any) -> Any:
+    """What a TOML file changes: a part of a record, or a value; its lists become tuples."""
+    if dataclasses.is_dataclass(paper) and not isinstance(paper, type):
+        new = {name: _changed(getattr(paper, name), item) for name, item in change.items()}
+        return dataclasses.replace(paper, **new)
+    return tuple(_changed(None, item) for item in change) if isinstance(change, list) else change
 
 
 _ENTRIES = package_data("anchored.paper", "catalogue.toml")["entry"]

@@ -7,7 +7,7 @@ import numpy as np
 
 from anchored.exact import rms
 from anchored.paper.catalogue import CATALOGUE
-from anchored.paper.figures.examples import ANCHORED, example
+from anchored.paper.figures.examples import ANCHORED, EXAMPLES, example
 from anchored.paper.figures.theory import entries
 from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
@@ -19,16 +19,7 @@ TIES = 1e-9  # a number may lie half-way between two printed ones: 0.145 is prin
 class Settings:
     """Nothing to set: the examples are the appendix's, and ours at the end."""
 
-    examples: tuple[str, ...] = (
-        "general",
-        "tied and free",
-        "all tied",
-        "anisotropic prior",
-        "separate mixture",
-        "overlapping mixture",
-        "two-node network",
-        "counter-example",
-    )
+    examples: tuple[str, ...] = EXAMPLES
 
 
 ABOUT = CATALOGUE["appendix-b"]

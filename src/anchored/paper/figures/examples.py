@@ -13,6 +13,7 @@ from anchored.exact.rms import Normal
 from anchored.paper.figures import correlated
 
 PRINTED = package_data("anchored.paper.figures", "examples.toml")
+EXAMPLES = "general", *PRINTED["fixed"], *PRINTED["mixtures"], "two-node network", "counter-example"
 POST, ANCHORED = "S_post", "S_post S_prior⁻¹ S_post"
 
 

@@ -149,27 +149,18 @@ def findings(record: Record) -> list[str]:
     few, *_, many = map(str, sorted(s["members"]))
     best, longest = grid[wide][many], str(max(s["longer_widths"]))
     short, long = (numbers["longer"][longest][str(s[n])] for n in ("epochs", "longer_epochs"))
+    rises = [
+        (before, after)
+        for before, after in itertools.pairwise(widths)
+        if grid[after][many]["mean"] > grid[before][many]["mean"]
+    ]
     return sentences(
         ABOUT.name,
-        s=s,
-        grid=grid,
-        narrow=narrow,
-        wide=wide,
-        few=few,
-        many=many,
-        best=best,
-        ideal=ideal[many],
-        rises=[
-            (before, after)
-            for before, after in itertools.pairwise(widths)
-            if grid[after][many]["mean"] > grid[before][many]["mean"]
-        ],
+        **{"s": s, "grid": grid, "narrow": narrow, "wide": wide, "few": few, "many": many},
+        **{"best": best, "ideal": ideal[many], "rises": rises, "show": show},
+        **{"longest": longest, "short": short, "long": long},
         rate=lambda width: s["rate_narrow" if int(width) < s["narrow"] else "rate_wide"],
         gap_closed=gap_closed(best, numbers["rms"][wide][many], ideal[many]["mean"]),
-        longest=longest,
-        short=short,
-        long=long,
-        show=show,
     )
 
 

@@ -57,18 +57,7 @@ class Settings:
 
 
 ABOUT = CATALOGUE["fig-likelihoods"]
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        regression=Task("diabetes", None, 10.0, 100, 0.005, noise_var=0.5),
-        classification=Task("digits", 500, 10.0, 20, 0.005),
-        methods=("anchored",),
-        hidden=(20, 20),
-        n_drawn=2,
-        n_measured=4,
-        n_points=32,
-    ),
-}
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def rows(task: Task, data_dir) -> tuple[np.ndarray, np.ndarray]:
