@@ -25,7 +25,7 @@ import numpy as np
 from anchored._files import write_whole
 from anchored.paper import runner
 from anchored.paper.catalogue import About
-from anchored.paper.pages.markdown import table
+from anchored.paper.prose import table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FOLDER, PAGE = DOCS / "benchmarks" / "defaults", DOCS / "own_tables.md"
@@ -241,7 +241,7 @@ def page() -> str:
     record = runner.load(FOLDER, "own-tables")
     (shown,) = record["tables"]
     top = _TOP.format(level=f"{record['settings']['nominal']:.0%}")
-    return top + "\n".join(table(shown["header"], shown["rows"])) + "\n"
+    return top + table(shown["header"], shown["rows"]) + "\n"
 
 
 if __name__ == "__main__":

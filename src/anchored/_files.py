@@ -1,13 +1,15 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and files of the package."""
 
 import errno
 import os
 import shutil
+import tomllib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _STAGE, _DECIDED = ".unfinished-", ".finished"
 
@@ -88,3 +90,8 @@ def make_folder(folder: Path) -> None:
 
 def _part_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")  # others may write it too
+
+
+def package_data(package: str, name: str) -> dict[str, Any]:
+    """The content of a TOML file beside the modules of ``package``."""
+    return tomllib.loads(files(package).joinpath(name).read_text("utf-8"))

@@ -27,7 +27,10 @@ def parsed(text: str | bytes) -> Any:
 
 def quoted(value: object) -> str:
     """A value for a message: short, on one line."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "lists in lists"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -150,6 +153,12 @@ class Fields:
         value = self.take(name)
         if not (is_number(value) and above < value <= most):
             raise self.wrong(name, value, f"a number above {above:g} and at most {most:g}")
+        return float(value)
+
+    def within(self, name: str, least: float, most: float) -> float:
+        value = self.take(name)
+        if not (is_number(value) and least <= value <= most):
+            raise self.wrong(name, value, f"a number from {least:g} to {most:g}")
         return float(value)
 
     def close(self) -> None:

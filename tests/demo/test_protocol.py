@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anchored._json import quoted
 from anchored.demo import presets, protocol
 from anchored.demo.presets import DEFAULTS, PROBLEMS
 from anchored.demo.protocol import Refused, applied, read
@@ -68,6 +69,7 @@ BAD = {
     "no type": ({}, "type"),
     "type": ({"type": "exec"}, "type"),
     "type is a list": ({"type": []}, "type"),
+    "type is a deep list": ('{"type": ' + "[" * 500 + "]" * 500 + "}", "type"),
     "id": ({"type": "open", "id": "1"}, "id"),
     "id is true": ({"type": "open", "id": True}, "id"),
     "nothing open": ({"type": "run"}, "type"),
@@ -156,6 +158,13 @@ def test_an_error_does_not_repeat_what_was_sent_at_length():
     name = refusal(opening(**{"\n" + "x" * 5000: 1})).field
     assert len(name) < 60
     assert name.isprintable()
+
+
+def test_a_value_too_deep_to_write_out_is_named_in_short():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert quoted(deep) == "lists in lists"
 
 
 anything = st.recursive(

@@ -1,5 +1,7 @@
 """The tables on unfamiliar inputs: from made-up data to record, sentences and picture."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from benchmarks import ood_page
@@ -56,7 +58,7 @@ def made_up(monkeypatch):
 def settings_of(module):
     epochs = dict.fromkeys(unfamiliar.SIZES, 2)
     changes = {"n_seeds": 1, "epochs": epochs, "batch_size": 20, "n_train": 100, "n_test": 30}
-    return module.PAPER.replace(**changes, narrower=64)
+    return dataclasses.replace(module.PAPER, **changes, narrower=64)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ Vehtari et al. 2021 (R-hat, rank-normalised and split).
 
 import dataclasses
 import warnings
+from abc import ABC, abstractmethod
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -70,39 +71,45 @@ class Chains:
 
 
 @dataclasses.dataclass(frozen=True)
-class NUTS:
-    """The No-U-Turn sampler: the gold standard for networks of finite width."""
+class _Sampler(ABC):
+    """Several chains, of which a warning is given if they have not mixed."""
 
     n_chains: int = 4
     n_warmup: int = 500
     n_samples: int = 500  # of each chain
+
+    @abstractmethod
+    def sample(self, key: Array, problem: Problem) -> Chains:
+        """Draws of all chains, mixed or not."""
+
+    def __call__(self, key: Array, problem: Problem) -> Predictive:
+        chains = self.sample(key, problem)
+        chains.warn()
+        return chains.predictive
+
+
+@dataclasses.dataclass(frozen=True)
+class NUTS(_Sampler):
+    """The No-U-Turn sampler: the gold standard for networks of finite width."""
+
     max_doublings: int = 10
 
     def sample(self, key: Array, problem: Problem) -> Chains:
         return _run(key, problem, self, (("max_num_doublings", self.max_doublings),))
 
-    def __call__(self, key: Array, problem: Problem) -> Predictive:
-        return _checked(self.sample(key, problem))
-
 
 @dataclasses.dataclass(frozen=True)
-class HMC:
+class HMC(_Sampler):
     """Hamiltonian Monte Carlo with ``n_steps`` leapfrog steps a draw, as in the paper."""
 
-    n_chains: int = 4
-    n_warmup: int = 500
-    n_samples: int = 500  # of each chain
     n_steps: int = 150
 
     def sample(self, key: Array, problem: Problem) -> Chains:
         return _run(key, problem, self, (("num_integration_steps", self.n_steps),))
 
-    def __call__(self, key: Array, problem: Problem) -> Predictive:
-        return _checked(self.sample(key, problem))
-
 
 @dataclasses.dataclass(frozen=True)
-class SGHMC:
+class SGHMC(_Sampler):
     """Stochastic-gradient HMC: a new batch at every step, for data too many to pass each time.
 
     Biased, unlike the others: the discretisation adds up to a tenth to the variance in the
@@ -125,9 +132,6 @@ class SGHMC:
         draws = in_threads(program, _chain_keys(key, self.n_chains), model)
         nothing = np.zeros(draws.shape[:2])
         return _chains(problem, whitened, model, draws, nothing, nothing + self.n_steps)
-
-    def __call__(self, key: Array, problem: Problem) -> Predictive:
-        return _checked(self.sample(key, problem))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,8 +280,3 @@ def _worst(values: Array) -> tuple[Array, Array]:
     folded = jnp.abs(values - jnp.median(values, axis=(0, 1)))
     both = jnp.concatenate([values, folded], axis=-1)
     return jnp.max(blackjax.rhat(both)), jnp.min(blackjax.ess_bulk(both))
-
-
-def _checked(chains: Chains) -> Predictive:
-    chains.warn()
-    return chains.predictive

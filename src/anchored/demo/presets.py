@@ -5,6 +5,8 @@ from functools import cache
 
 import numpy as np
 
+from anchored._files import package_data
+
 ACTIVATIONS = ("relu", "leaky_relu", "erf", "tanh")
 METHODS = {
     "regression": ("unconstrained", "regularised", "anchored", "rms"),
@@ -61,71 +63,41 @@ def presets() -> dict[str, list[dict]]:
 
     rng = np.random.default_rng(7)
     x, y = six_points()
-    blobs, labels = two_blobs(0)
     sides = np.concatenate([rng.uniform(-1.6, -0.5, 12), rng.uniform(0.6, 1.6, 12)])
     spread = np.sort(rng.uniform(-1.6, 1.6, 40))
     deviation = 0.03 + 0.25 * np.clip((spread + 1.6) / 3.2, 0, 1)
     steps = np.linspace(-1.5, 1.5, 16)
-    regression = [
-        _preset(
-            "six-points",
-            "The paper's six points",
-            "Six points of x sin(5 x), nearly without noise. Away from them nothing is known.",
-            np.column_stack([x[:, 0], y]),
-        ),
-        _preset(
-            "sine-gap",
-            "Sine with a gap",
-            "Noisy points on a sine, none of them in the middle. A good method says so.",
-            np.column_stack([sides, np.sin(2.5 * sides) + 0.1 * rng.normal(size=24)]),
-            noise_var=0.01,
-        ),
-        _preset(
-            "heteroskedastic",
-            "Noise that grows",
-            "The noise grows to the right, but the model takes it to be the same everywhere.",
-            np.column_stack([spread, np.sin(2 * spread) + deviation * rng.normal(size=40)]),
-            noise_var=0.03,
-        ),
-        _preset(
-            "step",
-            "A step",
-            "A jump from -1 to 1. Smooth activations and kinked ones bridge it differently.",
-            np.column_stack([steps, np.where(steps > 0, 1.0, -1.0)]),
-            noise_var=0.01,
-        ),
-        _preset("empty", "Empty", "No data: the ensemble shows its prior. Click to add points."),
-    ]
-    classification = [
-        _preset(
-            "two-blobs",
-            "Two blobs",
-            "The paper's toy: 30 points in two clouds.",
-            np.column_stack([blobs, labels]),
-        ),
-        _preset("moons", "Two moons", "Two half circles, one inside the other.", _moons(rng)),
-        _preset("ring", "A ring", "One class inside the other.", _ring(rng)),
-        _preset("empty", "Empty", "No data. Click adds class A, shift-click class B."),
-    ]
-    return {"regression": regression, "classification": classification}
+    points = {
+        "six-points": [x[:, 0], y],
+        "sine-gap": [sides, np.sin(2.5 * sides) + 0.1 * rng.normal(size=24)],
+        "heteroskedastic": [spread, np.sin(2 * spread) + deviation * rng.normal(size=40)],
+        "step": [steps, np.where(steps > 0, 1.0, -1.0)],
+        "two-blobs": two_blobs(0),
+        "moons": _moons(rng),
+        "ring": _ring(rng),
+        "empty": (),
+    }
+    return {
+        problem: [entry | {"points": _rounded(points[entry["name"]])} for entry in entries]
+        for problem, entries in package_data("anchored.demo", "presets.toml").items()
+    }
 
 
-def _preset(name: str, title: str, text: str, points=(), **settings) -> dict:
-    rows = [[round(float(v), 3) for v in row] for row in points]
-    rows = [[a, b, int(label[0])] if label else [a, b] for a, b, *label in rows]
-    entry = {"name": name, "title": title, "text": text, "points": rows}
-    return entry | ({"settings": settings} if settings else {})
+def _rounded(columns) -> list[list[float]]:
+    """A list for each point; labels stay whole numbers."""
+    rows = np.column_stack(columns).tolist() if columns else []
+    return [[round(a, 3), round(b, 3), *map(int, label)] for a, b, *label in rows]
 
 
-def _moons(rng: np.random.Generator) -> np.ndarray:
+def _moons(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     angle = np.linspace(0, np.pi, 20)
     upper = np.column_stack([np.cos(angle) - 0.5, np.sin(angle) - 0.25])
     xy = 1.3 * np.concatenate([upper, -upper]) + 0.12 * rng.normal(size=(40, 2))
-    return np.column_stack([xy, np.repeat([0, 1], 20)])
+    return xy, np.repeat([0, 1], 20)
 
 
-def _ring(rng: np.random.Generator) -> np.ndarray:
+def _ring(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     ring = 1.8 * np.column_stack([np.cos(angle), np.sin(angle)])
     xy = np.concatenate([0.45 * rng.normal(size=(16, 2)), ring + 0.12 * rng.normal(size=(24, 2))])
-    return np.column_stack([xy, np.repeat([0, 1], [16, 24])])
+    return xy, np.repeat([0, 1], [16, 24])

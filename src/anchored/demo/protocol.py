@@ -6,11 +6,10 @@ newest one says everything and no queue of messages is needed.
 """
 
 import dataclasses
-import json
-import math
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from anchored._json import is_number, is_whole, parsed
+from anchored._json import Fields, parsed
 from anchored.demo import presets
 from anchored.demo.presets import DEFAULTS, METHODS, PROBLEMS, RANGES, WHOLE_RANGES, Settings
 from anchored.errors import shown
@@ -18,7 +17,8 @@ from anchored.exact import rms
 
 MESSAGE_BYTES = 65_536
 VARIANCE_RANGE = (1e-6, 1e6)  # of the tab on randomised MAP sampling
-MAX_CORRELATION = 0.999
+CORRELATION_RANGE = (-0.999, 0.999)
+_COORDINATES = (-presets.MAX_COORDINATE, presets.MAX_COORDINATE)
 _MAX_ID = 2**53  # whole numbers that JavaScript keeps
 
 
@@ -68,61 +68,50 @@ def read(text: str | bytes, scene: Scene | None) -> Message:
     try:
         record = parsed(text)
     except ValueError:
-        raise Refused("message", "A message must be a JSON object.") from None
+        record = None
     if not isinstance(record, dict):
         raise Refused("message", "A message must be a JSON object.")
-    message_id = record.pop("id", None)
-    if message_id is not None and not is_whole(message_id, 0, _MAX_ID):
-        raise Refused("id", f"`id` must be a whole number from 0 to {_MAX_ID}.")
+    found = Fields(record, wrong=_refused)
+    message_id = None if found.absent("id") else found.whole("id", 0, _MAX_ID)
     try:
-        return _checked(record, message_id, scene)
+        return _checked(found, message_id, scene)
     except Refused as error:
         error.message_id = message_id
         raise
 
 
-def _checked(record: dict, message_id: int | None, scene: Scene | None) -> Message:
-    kind = record.pop("type", None)
-    if not isinstance(kind, str) or kind not in _FIELDS:
-        raise Refused("type", f"`type` must be one of {', '.join(_FIELDS)}; got {_shown(kind)}.")
+def _checked(found: Fields, message_id: int | None, scene: Scene | None) -> Message:
+    kind = found.text("type", _FIELDS)
     if scene is None and kind not in ("open", "rms"):
         raise Refused("type", f"Nothing is open: send an `open` message before `{kind}`.")
-    needed, optional = _FIELDS[kind]
-    for name in record:
-        if name not in needed and name not in optional:
-            raise Refused(_shown_name(name), f"A message `{kind}` has no field {_shown(name)}.")
-    for name in needed:
-        if name not in record:
-            raise Refused(name, f"A message `{kind}` needs a field `{name}`.")
-    problem = scene.problem if scene else None
+    problem, width = (scene.problem, scene.settings.width) if scene else ("", 0)
+    fields: dict[str, Any] = {}
+    for name in _FIELDS[kind]:
+        if name in found or (kind, name) not in _OPTIONAL:
+            fields[name] = _TAKE[name](found, fields.get("problem", problem), width)
+    found.close()
     if kind == "open":
-        problem = _choice("problem", record["problem"], PROBLEMS)
-        if problem != "regression" and "view" in record:
-            raise Refused("view", f"The problem {problem} has no `view`.")
-    width = scene.settings.width if scene else 0
-    fields = {name: _CHECKS[name](value, problem, width) for name, value in record.items()}
-    if kind == "open":
-        names = DEFAULTS[fields["problem"]].as_dict()
-        for name in names:
+        for name in DEFAULTS[fields["problem"]].as_dict():
             if name not in fields["settings"]:
                 raise Refused(f"settings.{name}", f"`settings` needs `{name}` here.")
     return Message(kind, message_id, fields)
 
 
-_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "open": (("problem", "settings", "points"), ("seed", "view")),
-    "points": (("points",), ()),
-    "settings": (("settings",), ()),
-    "view": (("view",), ()),
-    "run": ((), ()),
-    "pause": ((), ()),
-    "step": (("steps",), ()),
-    "anchors": ((), ()),
-    "reset": ((), ()),
-    "weights": (("pair",), ()),
-    "ack": (("frame",), ()),
-    "rms": (("mean", "variances", "correlation", "prior_variances"), ()),
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "open": ("problem", "points", "settings", "seed", "view"),
+    "points": ("points",),
+    "settings": ("settings",),
+    "view": ("view",),
+    "run": (),
+    "pause": (),
+    "step": ("steps",),
+    "anchors": (),
+    "reset": (),
+    "weights": ("pair",),
+    "ack": ("frame",),
+    "rms": ("mean", "variances", "correlation", "prior_variances"),
 }
+_OPTIONAL = {("open", "seed"), ("open", "view")}
 CHANGES = ("open", "points", "settings", "view", "anchors", "reset", "weights")
 
 
@@ -229,128 +218,88 @@ def hello(version: str, limits: dict) -> dict:
     }
 
 
-# Checks of fields: each takes the value, the problem and the width of the network.
+# Fields: each is taken from the message, given the problem and the width of the network.
 
 
-def _check_settings(value, problem, width) -> dict:
-    if not isinstance(value, dict):
-        raise Refused("settings", "`settings` must be an object.")
-    allowed = DEFAULTS[problem].as_dict()
-    for name in value:
-        if name not in allowed:
-            words = f"`settings` of {problem} has no {_shown(name)}; it has {', '.join(allowed)}."
-            raise Refused(f"settings.{_shown_name(name)}", words)
-    return {name: _check_setting(name, v, problem) for name, v in value.items()}
+def _settings(found: Fields, problem: str, width: int) -> dict[str, Any]:
+    given = Fields(found.take("settings"), "settings.", _refused)
+    names = [name for name in DEFAULTS[problem].as_dict() if name in given]
+    settings = {name: _setting(given, name, problem) for name in names}
+    given.close()
+    return settings
 
 
-def _check_setting(name: str, value, problem: str):
-    field = f"settings.{name}"
+def _setting(given: Fields, name: str, problem: str) -> str | float:
     if name == "activation":
-        return _choice(field, value, presets.ACTIVATIONS)
+        return given.text(name, presets.ACTIVATIONS)
     if name == "method":
-        return _choice(field, value, METHODS[problem])
+        return given.text(name, METHODS[problem])
     if name in WHOLE_RANGES:
-        return _whole(field, value, *WHOLE_RANGES[name])
-    return _number(field, value, *RANGES[name])
+        return given.whole(name, *WHOLE_RANGES[name])
+    return given.within(name, *RANGES[name])
 
 
-def _check_points(value, problem, width) -> tuple:
-    if not isinstance(value, list) or len(value) > presets.MAX_POINTS:
-        raise Refused("points", f"`points` must be a list of at most {presets.MAX_POINTS} points.")
-    return tuple(_check_point(f"points[{i}]", point, problem) for i, point in enumerate(value))
+def _points(found: Fields, problem: str, width: int) -> tuple[tuple[float, ...], ...]:
+    points = found.items("points", presets.MAX_POINTS)
+    return tuple(_point(f"points[{i}]", point, problem) for i, point in enumerate(points))
 
 
-def _check_point(field: str, point, problem: str) -> tuple[float, ...]:
-    form = "[x, y]" if problem == "regression" else "[x1, x2, label]"
-    if not isinstance(point, list) or len(point) != form.count(",") + 1:
-        raise Refused(field, f"A point of {problem} must be {form}.")
-    most = presets.MAX_COORDINATE
-    values = tuple(_number(field, v, -most, most) for v in point[:2])
-    if problem == "regression":
-        return values
-    return (*values, _whole(field, point[2], 0, 1))
+def _point(field: str, point: Any, problem: str) -> tuple[float, ...]:
+    names = ("x", "y") if problem == "regression" else ("x1", "x2", "label")
+    if not isinstance(point, list) or len(point) != len(names):
+        raise Refused(field, f"A point of {problem} must be [{', '.join(names)}].")
+    found = Fields(
+        dict(zip(names, point, strict=True)), f"{field}.", lambda _, text: Refused(field, text)
+    )
+    values = tuple(found.within(name, *_COORDINATES) for name in names[:2])
+    return values if problem == "regression" else (*values, found.whole("label", 0, 1))
 
 
-def _check_view(value, problem, width) -> tuple[float, float]:
+def _view(found: Fields, problem: str, width: int) -> tuple[float, float]:
     if problem != "regression":
         raise Refused("view", f"The problem {problem} has no `view`.")
-    most = presets.MAX_COORDINATE
-    low, high = _two("view", value, -most, most)
+    low, high = _two_numbers(found, "view", *_COORDINATES)
     if not high - low >= 1e-3:
         raise Refused("view", "`view` must be [from, to], from at least 0.001 below to.")
     return low, high
 
 
-def _check_pair(value, problem, width) -> tuple[int, int]:
-    most = presets.n_parameters(problem, width) - 1
-    if not (isinstance(value, list) and len(value) == 2):
-        raise Refused("pair", "`pair` must be a list of two numbers of parameters.")
-    first, second = (_whole(f"pair[{i}]", v, 0, most) for i, v in enumerate(value))
-    return first, second
+def _pair(found: Fields, problem: str, width: int) -> tuple[int, int]:
+    pair, most = _two(found, "pair"), presets.n_parameters(problem, width) - 1
+    return pair.whole("[0]", 0, most), pair.whole("[1]", 0, most)
 
 
-def _two(field: str, value, low: float, high: float) -> tuple[float, float]:
-    if not (isinstance(value, list) and len(value) == 2):
-        raise Refused(field, f"`{field}` must be a list of two numbers.")
-    first, second = (_number(f"{field}[{i}]", v, low, high) for i, v in enumerate(value))
-    return first, second
+def _two_numbers(found: Fields, name: str, least: float, most: float) -> tuple[float, float]:
+    two = _two(found, name)
+    return two.within("[0]", least, most), two.within("[1]", least, most)
 
 
-_CHECKS = {
-    "problem": lambda v, problem, width: _choice("problem", v, PROBLEMS),
-    "settings": _check_settings,
-    "points": _check_points,
-    "seed": lambda v, problem, width: _whole("seed", v, 0, presets.MAX_SEED),
-    "view": _check_view,
-    "steps": lambda v, problem, width: _whole("steps", v, 1, presets.MAX_STEPS),
-    "pair": _check_pair,
-    "frame": lambda v, problem, width: _whole("frame", v, 0, _MAX_ID),
-    "mean": lambda v, problem, width: _two(
-        "mean", v, -presets.MAX_COORDINATE, presets.MAX_COORDINATE
-    ),
-    "variances": lambda v, problem, width: _two("variances", v, *VARIANCE_RANGE),
-    "correlation": lambda v, problem, width: _number(
-        "correlation", v, -MAX_CORRELATION, MAX_CORRELATION
-    ),
-    "prior_variances": lambda v, problem, width: _two("prior_variances", v, *VARIANCE_RANGE),
+def _two(found: Fields, name: str) -> Fields:
+    """A list of two, as fields ``[0]`` and ``[1]``."""
+    items = found.items(name)
+    if len(items) != 2:
+        raise found.wrong(name, items, "a list of two numbers")
+    return Fields({f"[{i}]": item for i, item in enumerate(items)}, name, _refused)
+
+
+_TAKE: dict[str, Callable[[Fields, str, int], Any]] = {
+    "problem": lambda found, *_: found.text("problem", PROBLEMS),
+    "points": _points,
+    "settings": _settings,
+    "seed": lambda found, *_: found.whole("seed", 0, presets.MAX_SEED),
+    "view": _view,
+    "steps": lambda found, *_: found.whole("steps", 1, presets.MAX_STEPS),
+    "pair": _pair,
+    "frame": lambda found, *_: found.whole("frame", 0, _MAX_ID),
+    "mean": lambda found, *_: _two_numbers(found, "mean", *_COORDINATES),
+    "variances": lambda found, *_: _two_numbers(found, "variances", *VARIANCE_RANGE),
+    "correlation": lambda found, *_: found.within("correlation", *CORRELATION_RANGE),
+    "prior_variances": lambda found, *_: _two_numbers(found, "prior_variances", *VARIANCE_RANGE),
 }
 
 
-def _choice(field: str, value, allowed: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        _refuse(field, value, f"one of {', '.join(allowed)}")
-    return value
-
-
-def _whole(field: str, value, low: int, high: int) -> int:
-    if not is_whole(value, low, high):
-        _refuse(field, value, f"a whole number from {low} to {high}")
-    return value
-
-
-def _number(field: str, value, low: float, high: float) -> float:
-    if not (is_number(value) and low <= value <= high):  # not a number is in no range
-        _refuse(field, value, f"a number from {low:g} to {high:g}")
-    return float(value)
-
-
-def _refuse(field: str, value, need: str) -> NoReturn:
-    raise Refused(field, f"`{field}` must be {need}; got {_shown(value)}.")
-
-
-def _shown(value) -> str:
-    """What was sent, for a message: short, and free of what it contains in depth."""
-    if isinstance(value, str):
-        return shown(value)
-    if isinstance(value, float) or value is None or isinstance(value, bool):
-        return json.dumps(value) if value is None or math.isfinite(value) else "no finite number"
-    if isinstance(value, int):
-        return str(value) if abs(value) < 10**15 else "a huge number"
-    return "a list" if isinstance(value, list) else "an object"
-
-
-def _shown_name(name: str) -> str:
-    return name if len(name) <= 40 and name.isprintable() else shown(name)
+def _refused(path: str, sentence: str) -> Refused:
+    return Refused(path if len(path) <= 50 and path.isprintable() else shown(path), sentence)
 
 
 def _with_id(answer: dict, message_id: int | None) -> dict:

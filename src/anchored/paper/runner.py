@@ -13,9 +13,9 @@ interrupted goes on where it stopped. There are two kinds:
   record's settings are those of each group, and cells whose group has other settings now are
   computed again. The record's versions and cores are those of the last run.
 
-To add one: write its entry in `anchored.paper.catalogue`, and a module below ``figures`` or
-``tables`` with a frozen dataclass of settings, one for each preset of the entry; ``plan``, which
-gives the cells; and ``EXPERIMENT``. Cells that leave cores idle name their program, and
+To add one: write its entry in ``catalogue.toml``, and a module below ``figures`` or ``tables`` with
+a frozen dataclass of settings, those of the paper; ``plan``, which gives the cells; and
+``EXPERIMENT``. Cells that leave cores idle name their program, and
 ``--jobs`` of them are computed at a time. A table lists the options it takes
 (``datasets``, ``methods``, ``splits``, ``jobs``, ``settings``), finds them in the `Context`, and
 checks the names with `chosen`.
@@ -326,11 +326,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def number(value: float | None, spec: str) -> str:
-    """A number of a record as text; what was not finite is None there."""
-    return "not finite" if value is None else format(value, spec)
-
-
 def standard_error(values: Sequence[float]) -> float | None:
     """Of their mean; one value has none."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
@@ -360,8 +355,9 @@ def _stamp(head: Record) -> str:
 def _source_digest() -> bytes:
     """Of the source as it is when first asked for: what this process runs."""
     code = hashlib.sha256()
-    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
-        code.update(source.read_bytes())
+    for source in sorted(Path(__file__).parents[1].rglob("*")):
+        if source.suffix in (".py", ".toml"):
+            code.update(source.read_bytes())
     return code.digest()
 
 

@@ -16,6 +16,7 @@ from anchored.datasets import random_points
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import toy
 from anchored.paper.plotting import BLUE, GREEN, ORANGE, bands, data_points
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 _LINES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."))
@@ -39,12 +40,8 @@ class Settings:
     n_grid: int = 161
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        epochs=200, long_epochs=600, learning_rate=0.01, sizes=(3, 12), n_runs=3, n_grid=81
-    ),
-}
+ABOUT = CATALOGUE["fig-action"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def problem(s: Settings, key) -> Problem:
@@ -118,24 +115,9 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    numbers, s = record["numbers"], record["settings"]
-    first, *_, last = numbers["distance"]
-    words = (("at", "at the points"), ("between", "between them"), ("outside", "outside"))
-
-    def kl(by_size: dict) -> str:
-        return ", ".join(f"{toy.show(d['kl'])} with {n}" for n, d in by_size.items())
-
-    def ratios(d: dict) -> str:
-        return ", ".join(f"{d[f'ratio_{name}']['mean']:.2f} {where}" for name, where in words)
-
-    return [
-        f"The {first} networks drawn: average KL from the GP {numbers['shown_kl']:.3f} nats.",
-        f"Average KL over {s['n_runs']} runs by number of networks: {kl(numbers['distance'])}.",
-        f"After {s['long_epochs']} epochs in place of {s['epochs']}: {kl(numbers['longer'])}.",
-        f"With {last} networks the deviation over the GP's is "
-        f"{ratios(numbers['distance'][last])}; after {s['long_epochs']} epochs "
-        f"{ratios(numbers['longer'][last])}.",
-    ]
+    n, s = record["numbers"], record["settings"]
+    first, *_, last = n["distance"]
+    return sentences(ABOUT.name, n=n, s=s, first=first, last=last, show=toy.show)
 
 
 def tables(record: Record) -> list[Table]:
@@ -176,6 +158,4 @@ def draw(figure, record: Record) -> None:
         ax.set_xlim(grid[0], grid[-1])
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-action"], PRESETS, plan, combine, findings, tables, draw, (8, 5.2)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (8, 5.2))

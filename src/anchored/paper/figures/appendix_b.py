@@ -7,8 +7,9 @@ import numpy as np
 
 from anchored.exact import rms
 from anchored.paper.catalogue import CATALOGUE
-from anchored.paper.figures.examples import ANCHORED, example
+from anchored.paper.figures.examples import ANCHORED, EXAMPLES, example
 from anchored.paper.figures.theory import entries
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 TIES = 1e-9  # a number may lie half-way between two printed ones: 0.145 is printed as 0.15
@@ -18,19 +19,11 @@ TIES = 1e-9  # a number may lie half-way between two printed ones: 0.145 is prin
 class Settings:
     """Nothing to set: the examples are the appendix's, and ours at the end."""
 
-    examples: tuple[str, ...] = (
-        "general",
-        "tied and free",
-        "all tied",
-        "anisotropic prior",
-        "separate mixture",
-        "overlapping mixture",
-        "two-node network",
-        "counter-example",
-    )
+    examples: tuple[str, ...] = EXAMPLES
 
 
-PRESETS = {"paper": Settings(), "smoke": Settings()}
+ABOUT = CATALOGUE["appendix-b"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -73,28 +66,17 @@ def reproduces(check: dict) -> bool:
 def findings(record: Record) -> list[str]:
     numbers = record["numbers"]
     checks = [(cell, check) for cell in numbers.values() for check in cell["checks"]]
-    failed = [
-        f"{check['what']} of {cell['section']}" for cell, check in checks if not reproduces(check)
-    ]
     network = {check["what"]: check for check in numbers["two-node network"]["checks"]}
-    rank = np.linalg.matrix_rank(network["S_like⁻¹"]["computed"])
-    anchored = network[ANCHORED]
-    ours, mixed = numbers["counter-example"], numbers["overlapping mixture"]
-    return [
-        f"{len(checks) - len(failed)} of {len(checks)} printed matrices and sets of eigenvalues "
-        f"reproduce to the last digit. Not: {', '.join(failed)}.",
-        f"B.3: the anchored covariance is {entries(anchored['computed'])}, printed as "
-        f"{entries(anchored['printed'], 3)}: off by {anchored['off']:.1f} halves of the last "
-        f"digit. S_like does not exist, as its inverse has rank {rank}; the entries near 1e14 "
-        "printed, with negative variances, are rounding errors.",
-        f"B.2, second mixture: the anchored variance {mixed['anchored'][0][0]:.3f} exceeds the "
-        f"{mixed['posterior'][0][0]:.1f} of S_post because that S_post is no posterior of its "
-        f"prior: in one direction its variance is {mixed['largest_kept']:.3f} times the prior's.",
-        "Theorem 2, which numerical examples are said to extend beyond two parameters, fails for "
-        f"three: with prior 2 I and S_post = ({entries(ours['posterior'], 3)}), parameters 1 and 2 "
-        f"have correlation {ours['exact_correlation'][0][1]:.3f} and their anchored correlation is "
-        f"{abs(ours['anchored_correlation'][0][1]):.3f}.",
-    ]
+    return sentences(
+        ABOUT.name,
+        n_checks=len(checks),
+        failed=[f"{k['what']} of {cell['section']}" for cell, k in checks if not reproduces(k)],
+        rank=np.linalg.matrix_rank(network["S_like⁻¹"]["computed"]),
+        anchored=network[ANCHORED],
+        ours=numbers["counter-example"],
+        mixed=numbers["overlapping mixture"],
+        entries=entries,
+    )
 
 
 def tables(record: Record) -> list[Table]:
@@ -135,6 +117,4 @@ def _heat(ax, matrix: np.ndarray, limit: float) -> None:
     ax.set(xticks=[], yticks=[])
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["appendix-b"], PRESETS, plan, combine, findings, tables, draw, (9.6, 10.0)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (9.6, 10.0))

@@ -12,6 +12,7 @@ from anchored.datasets import six_points
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, data_points
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 TRAINED = {
@@ -40,19 +41,8 @@ class Settings:
     reach: float = 1.5
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        width=50,
-        epochs=400,
-        learning_rate=0.02,
-        slow_rate=0.01,
-        sizes=(3, 20),
-        n_runs=3,
-        n_ideal=50,
-        n_grid=41,
-    ),
-}
+ABOUT = CATALOGUE["fig-convergence"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def problem(s: Settings) -> Problem:
@@ -120,24 +110,7 @@ def combine(s: Settings, results) -> dict:
 def findings(record: Record) -> list[str]:
     by_method, s = record["numbers"]["distance"], record["settings"]
     few, *_, many = by_method["anchored"]
-    ours, ideal = by_method["anchored"][many], by_method["ideal"][many]
-
-    def fall(name: str) -> str:
-        return f"{toy.show(by_method[name][few]['kl'])} to {toy.show(by_method[name][many]['kl'])}"
-
-    def regional(kind: str, digits: int) -> str:
-        words = (("at", "at the points"), ("between", "between them"), ("outside", "outside"))
-        return ", ".join(f"{ours[f'{kind}_{r}']['mean']:.{digits}f} {w}" for r, w in words)
-
-    return [
-        f"From {few} to {many} networks the average KL from the GP goes from "
-        f"{fall('anchored')} nats; for functions drawn from the GP itself, from {fall('ideal')}.",
-        f"So {ours['kl']['mean'] - ideal['kl']['mean']:.3f} nats at {many} networks are not for "
-        f"want of members: by region the KL is {regional('kl', 3)}; the deviation over the GP's "
-        f"is {regional('ratio', 2)}.",
-        f"At rate {s['slow_rate']:g} in place of {s['learning_rate']:g} it goes from "
-        f"{fall('slow')}; with noise on the targets as well (`rms`) from {fall('rms')}.",
-    ]
+    return sentences(ABOUT.name, by_method=by_method, s=s, few=few, many=many, show=toy.show)
 
 
 def tables(record: Record) -> list[Table]:
@@ -162,6 +135,4 @@ def draw(figure, record: Record) -> None:
         ax.set(xlim=(numbers["grid"][0], numbers["grid"][-1]), ylim=(-4, 3))
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-convergence"], PRESETS, plan, combine, findings, tables, draw, (13, 2.9)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (13, 2.9))

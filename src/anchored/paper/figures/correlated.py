@@ -14,6 +14,7 @@ from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures.theory import check_draws, entries, legend_below, plane
 from anchored.paper.figures.toy import from_panel, panel
 from anchored.paper.plotting import BLUE, GREEN, GREY, ORANGE, bands, data_points, ellipses
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 from anchored.prediction.predictive import Predictive
 
@@ -43,7 +44,8 @@ class Settings:
     reach: float = 8.0
 
 
-PRESETS = {"paper": Settings(), "smoke": Settings(n_draws=2000, n_grid=41)}
+ABOUT = CATALOGUE["fig-correlated"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def hidden(s: Settings, x) -> np.ndarray:
@@ -107,29 +109,10 @@ def combine(s: Settings, results) -> dict:
 
 def findings(record: Record) -> list[str]:
     n, s = record["numbers"], record["settings"]
-    check = n["check"]
-    exact, anchored = (np.array(n[name]["cov"]) for name in ("posterior", "anchored"))
+    kept = np.diag(n["anchored"]["cov"]) / np.diag(n["posterior"]["cov"])
     ratio = np.divide(n["anchored_predictive"]["std"], n["exact_predictive"]["std"])
-    return [
-        f"With noise variance {s['noise_var']:g} the likelihood's precision is "
-        f"{entries(n['precision'], 1)} and the posterior covariance {entries(exact, 3)}, both as "
-        f"printed. With the {s['noise_var_of_text']:g} of the text the precision would be "
-        f"{entries(n['precision_of_text'], 0)} and the posterior "
-        f"{entries(n['posterior_of_text']['cov'], 3)}: the printed matrices belong to "
-        f"{s['noise_var']:g}.",
-        f"The anchored covariance is {entries(anchored)}; the paper prints "
-        f"{entries(PRINTED['anchored'], 3)}, whose diagonal is not that of exact arithmetic. "
-        f"{check['n']:,} MAP solutions have {entries(check['cov'])}, at most {check['max_z']:.1f} "
-        "standard errors from ours.",
-        f"The recovery is close but, apart from rounding, not exact: anchored variances are "
-        f"{anchored[0, 0] / exact[0, 0]:.3f} and {anchored[1, 1] / exact[1, 1]:.3f} of the exact "
-        "ones. The noise leaves some variance in the direction that the data fix, and anchoring "
-        f"loses {n['gap']:.4f} of the prior's there; the loss shrinks with the noise.",
-        f"In predictions that is not small: at the data point x = {s['x'][0]:g} the network's "
-        f"output has deviation {n['anchored_fit_std'][0]:.3f} for {n['exact_fit_std'][0]:.3f}; "
-        f"with the noise, the predictive deviation is {ratio.min():.2f} to {ratio.max():.2f} of "
-        "the exact one over the grid.",
-    ]
+    shown = {"printed": PRINTED["anchored"], "entries": entries}
+    return sentences(ABOUT.name, n=n, s=s, kept=kept, ratio=ratio, **shown)
 
 
 def tables(record: Record) -> list[Table]:
@@ -181,6 +164,4 @@ def draw(figure, record: Record) -> None:
     legend_below(figure, (weights, predictive))
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-correlated"], PRESETS, plan, combine, findings, tables, draw, (11.5, 4.0)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (11.5, 4.0))

@@ -19,6 +19,7 @@ from anchored.metrics import kl
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures.toy import gap_closed, mean_and_error, pooled, show
 from anchored.paper.plotting import SERIES, line_with_errors
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 from anchored.prediction.predictive import Predictive
 
@@ -51,21 +52,8 @@ class Settings:
     longer_runs: int = 2
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        data="diabetes",
-        widths=(4, 64),
-        members=(3, 10),
-        n_runs=2,
-        epochs=300,
-        rate_narrow=0.01,
-        rate_wide=0.002,
-        longer_epochs=600,
-        longer_widths=(4,),
-        longer_runs=1,
-    ),
-}
+ABOUT = CATALOGUE["fig-kl"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -155,51 +143,24 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    numbers, widths = record["numbers"], record["settings"]["widths"]
-    narrow, wide = str(min(widths)), str(max(widths))
-    few, many = str(min(record["settings"]["members"])), str(max(record["settings"]["members"]))
-    grid = numbers["anchored"]
-    best, ideal = grid[wide][many], numbers[IDEAL][many]
-    return [
-        f"Members: at {wide} nodes the KL goes from {show(grid[wide][few])} with {few} members to "
-        f"{show(best)} with {many}.",
-        f"Width: with {many} members it goes from {show(grid[narrow][many])} at {narrow} nodes "
-        f"to {show(best)} at {wide}.",
-        *_rises(record),
-        f"What remains: {many} functions of the GP itself have {show(ideal)}; "
-        f"{gap_closed(best, numbers['rms'][wide][many], ideal['mean'])}.",
-        _longer_finding(record),
+    numbers, s = record["numbers"], record["settings"]
+    grid, ideal = numbers["anchored"], numbers[IDEAL]
+    narrow, *_, wide = widths = [str(width) for width in sorted(s["widths"])]
+    few, *_, many = map(str, sorted(s["members"]))
+    best, longest = grid[wide][many], str(max(s["longer_widths"]))
+    short, long = (numbers["longer"][longest][str(s[n])] for n in ("epochs", "longer_epochs"))
+    rises = [
+        (before, after)
+        for before, after in itertools.pairwise(widths)
+        if grid[after][many]["mean"] > grid[before][many]["mean"]
     ]
-
-
-def _rises(record: Record) -> list[str]:
-    """Steps to a greater width at which the KL rises, all members counted."""
-    settings, grid = record["settings"], record["numbers"]["anchored"]
-    many, widths = str(max(settings["members"])), settings["widths"]
-    lines = []
-    for a, b in itertools.pairwise(widths):
-        before, after = grid[str(a)][many], grid[str(b)][many]
-        if after["mean"] > before["mean"]:
-            rates = [
-                settings["rate_narrow" if w < settings["narrow"] else "rate_wide"] for w in (a, b)
-            ]
-            lines.append(
-                f"It rises from {show(before)} at {a} nodes (learning rate {rates[0]:g}) to "
-                f"{show(after)} at {b} (rate {rates[1]:g})."
-            )
-    return lines
-
-
-def _longer_finding(record: Record) -> str:
-    settings, longer = record["settings"], record["numbers"]["longer"]
-    width = str(max(settings["longer_widths"]))
-    short, long = (longer[width][str(settings[name])] for name in ("epochs", "longer_epochs"))
-    return (
-        f"Training is part of it: {settings['longer_epochs']:,} epochs in place of "
-        f"{settings['epochs']:,} take the objective at {width} nodes from "
-        f"{short['objective']['mean']:.2f} to {long['objective']['mean']:.2f} and the KL from "
-        f"{short['anchored']['mean']:.3f} to {long['anchored']['mean']:.3f} (anchored), from "
-        f"{short['rms']['mean']:.3f} to {long['rms']['mean']:.3f} (`rms`)."
+    return sentences(
+        ABOUT.name,
+        **{"s": s, "grid": grid, "narrow": narrow, "wide": wide, "few": few, "many": many},
+        **{"best": best, "ideal": ideal[many], "rises": rises, "show": show},
+        **{"longest": longest, "short": short, "long": long},
+        rate=lambda width: s["rate_narrow" if int(width) < s["narrow"] else "rate_wide"],
+        gap_closed=gap_closed(best, numbers["rms"][wide][many], ideal[many]["mean"]),
     )
 
 
@@ -243,6 +204,4 @@ def draw(figure, record: Record) -> None:
     axes[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-kl"], PRESETS, plan, combine, findings, tables, draw, (9.5, 4.2)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (9.5, 4.2))

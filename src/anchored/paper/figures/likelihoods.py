@@ -17,6 +17,7 @@ from anchored.datasets import load_images, load_table
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures.conditional import Trained
 from anchored.paper.plotting import BLUE, ORANGE
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 LEAVES = {"0/weight": "W₁", "0/bias": "b₁", "1/weight": "W₂", "1/bias": "b₂", "2/weight": "W₃"}
@@ -55,18 +56,8 @@ class Settings:
     cap: float = 10.0  # or else prior deviations from the trained value
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        regression=Task("diabetes", None, 10.0, 100, 0.005, noise_var=0.5),
-        classification=Task("digits", 500, 10.0, 20, 0.005),
-        methods=("anchored",),
-        hidden=(20, 20),
-        n_drawn=2,
-        n_measured=4,
-        n_points=32,
-    ),
-}
+ABOUT = CATALOGUE["fig-likelihoods"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def rows(task: Task, data_dir) -> tuple[np.ndarray, np.ndarray]:
@@ -154,18 +145,12 @@ def counts(leaves: list[dict]) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    lines = []
-    for blocks in record["numbers"].values():
-        for method, block in blocks.items():
-            n = counts(list(block["leaves"].values()))
-            lines.append(
-                f"{block['data']} ({block['n_rows']:,} rows), {METHODS[method]}: of {n['all']} "
-                f"parameters {n['flat']} have a flat likelihood; of the other {n['bent']}, "
-                f"{n['close']} are within {CLOSE:g} total variation of a normal (median "
-                f"{n['median']}, largest {n['largest']}), and of the {n['whole']} whose curve "
-                f"does not run out of the range, {n['close_whole']}."
-            )
-    return lines
+    blocks = [
+        (block, METHODS[method], counts(list(block["leaves"].values())))
+        for task in record["numbers"].values()
+        for method, block in task.items()
+    ]
+    return sentences(ABOUT.name, blocks=blocks, close=CLOSE)
 
 
 def tables(record: Record) -> list[Table]:
@@ -208,6 +193,4 @@ def draw(figure, record: Record) -> None:
     figure.legend(axes[0, 0].lines, legend, loc="outside lower center", ncols=2, frameon=False)
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-likelihoods"], PRESETS, plan, combine, findings, tables, draw, (12, 6.6)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (12, 6.6))

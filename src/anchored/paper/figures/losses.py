@@ -18,7 +18,8 @@ from anchored.datasets import noisy_sine, two_blobs
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, class_map, class_points, data_points
-from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
+from anchored.paper.prose import sentences
+from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 from anchored.prediction.predictive import Predictive
 from anchored.typing import Array
 
@@ -62,20 +63,8 @@ class Settings:
     reach: float = 3.0
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        n_members=4,
-        width=100,
-        epochs=200,
-        class_widths=(10, 10),
-        n_chains=2,
-        n_warmup=50,
-        n_samples=50,
-        n_repeats=2,
-        n_grid=15,
-    ),
-}
+ABOUT = CATALOGUE["fig-losses"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -200,22 +189,7 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    lines = []
-    for task, against in zip(TASKS, ("the GP", "NUTS"), strict=True):
-        cells = record["numbers"][task]
-        shown = ", ".join(f"{name} {toy.show(cells[name]['distance']['kl'])}" for name in ENSEMBLES)
-        lines.append(f"{task.capitalize()}: average KL from {against}: {shown} nats.")
-    ratios = [
-        f"{name} {record['numbers']['regression'][name]['distance']['ratio_outside']['mean']:.2f}"
-        for name in ENSEMBLES
-    ]
-    lines.append(f"Outside the data the deviation is this share of the GP's: {', '.join(ratios)}.")
-    diagnosis = record["numbers"]["classes"]["truth"]["diagnosis"]
-    lines.append(
-        f"NUTS on the classes: R-hat {number(diagnosis['rhat'], '.3f')}, effective sample size "
-        f"{number(diagnosis['ess'], '.0f')}."
-    )
-    return lines
+    return sentences(ABOUT.name, n=record["numbers"], losses=ENSEMBLES, show=toy.show)
 
 
 def tables(record: Record) -> list[Table]:
@@ -256,6 +230,4 @@ def draw(figure, record: Record) -> None:
             figure.colorbar(shown, ax=axes[:, 1], label="probability of class 1", shrink=0.5)
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-losses"], PRESETS, plan, combine, findings, tables, draw, (8.4, 10.4)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (8.4, 10.4))

@@ -22,7 +22,8 @@ from anchored.datasets import six_points
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import toy
 from anchored.paper.plotting import bands, data_points
-from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
+from anchored.paper.prose import number, sentences
+from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 IDEAL, LONGER = "ideal: draws of the GP", "anchored, ten times as long"
 N_IDEAL = 200  # sets of draws
@@ -88,24 +89,8 @@ class Settings:
     reach: float = 1.5
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        activations=("relu",),
-        methods=("gp", "vi", "dropout", "anchored", "rms"),
-        width=20,
-        epochs=200,
-        learning_rate=0.02,
-        rates=(),
-        longer_epochs=0,
-        vi_rates=(),
-        vi_epochs=100,
-        vi_gradient_samples=20,
-        n_repeats=2,
-        n_few_repeats=2,
-        n_grid=41,
-    ),
-}
+ABOUT = CATALOGUE["fig-methods"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def method(s: Settings, name: str, rate: float = 0.0, epochs: int = 0) -> Inference:
@@ -220,31 +205,24 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    lines = []
+    rows = []
     for a, row in record["numbers"]["cells"].items():
         others = record["numbers"]["others"][a]
         kl = {name: cell["distance"]["kl"] for name, cell in row.items()}
-        shown = ", ".join(f"{name} {toy.show(kl[name])}" for name in ("anchored", "vi", "dropout"))
-        ideal = others[IDEAL]["kl"]["mean"]
-        lines.append(
-            f"{ROWS[a]}: average KL from the GP {shown} nats; as many draws of the GP itself "
-            f"have {ideal:.3f}, and {toy.gap_closed(kl['anchored'], kl['rms'], ideal)}."
+        tried = [d["kl"]["mean"] for name, d in others.items() if name.startswith("anchored at")]
+        rows.append(
+            {
+                "title": ROWS[a],
+                "kl": kl,
+                "ideal": others[IDEAL]["kl"]["mean"],
+                "nearest": min((n for n in ENSEMBLES if n in row), key=lambda n: kl[n]["mean"]),
+                "tried": tried,
+                "n_nearer": sum(value < kl["vi"]["mean"] for value in tried),
+                "longer": others.get(LONGER),
+            }
         )
-        nearest = min((name for name in ENSEMBLES if name in row), key=lambda n: kl[n]["mean"])
-        lines.append(
-            f"{ROWS[a]}: of the ensembles, all started at prior draws, {nearest} is the nearest: "
-            f"{toy.show(kl[nearest])}."
-        )
-        tried = {n: d["kl"]["mean"] for n, d in others.items() if n.startswith("anchored at")}
-        if tried:
-            nearer = sum(value < kl["vi"]["mean"] for value in tried.values())
-            lines.append(
-                f"{ROWS[a]}: anchored is nearer than VI at {nearer} of {len(tried)} learning rates "
-                f"tried ({min(tried.values()):.3f} to {max(tried.values()):.3f}); trained ten "
-                f"times as long it has {toy.show(others[LONGER]['kl'])}."
-            )
-    seconds = record["numbers"]["panel_seconds"]
-    return [*lines, f"The methods of the picture alone took {seconds:.0f} s, with all repeats."]
+    words = {"show": toy.show, "gap_closed": toy.gap_closed}
+    return sentences(ABOUT.name, rows=rows, seconds=record["numbers"]["panel_seconds"], **words)
 
 
 def tables(record: Record) -> list[Table]:
@@ -286,6 +264,4 @@ def draw(figure, record: Record) -> None:
         ax.set_title(COLUMNS[name])
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-methods"], PRESETS, plan, combine, findings, tables, draw, (13, 7.2)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (13, 7.2))

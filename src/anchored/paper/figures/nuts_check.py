@@ -15,7 +15,8 @@ from anchored.baselines import NUTS, FiniteWidthPosterior, InfiniteWidthGP
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures import methods
 from anchored.paper.plotting import SERIES
-from anchored.paper.runner import Cell, Context, Experiment, Record, Table, number
+from anchored.paper.prose import number, sentences
+from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,18 +33,8 @@ class Settings:
     limit: float = 0.15  # of the ratio of deviations
 
 
-PRESETS = {
-    "paper": Settings(),
-    "smoke": Settings(
-        activations=("erf",),
-        widths=(20, 80),
-        nuts_widths=(20,),
-        n_draws=4000,
-        n_chains=2,
-        n_warmup=100,
-        n_samples=100,
-    ),
-}
+ABOUT = CATALOGUE["nuts-check"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -94,27 +85,8 @@ def combine(s: Settings, results) -> dict:
 
 
 def findings(record: Record) -> list[str]:
-    lines, limit = [], record["settings"]["limit"]
-    for a, kinds in record["numbers"].items():
-        for width, cell in kinds["nuts"].items():
-            low, high, trust = min(cell["ratio"]), max(cell["ratio"]), cell["trust"]
-            verdict = "within" if max(high - 1, 1 - low) <= limit else "not within"
-            to_exact = " to ".join(f"{r:.2f}" for r in cell["ratio_to_exact"])
-            lines.append(
-                f"{methods.ROWS[a]}, {width} nodes: NUTS's deviation is {low:.2f} to {high:.2f} "
-                f"times the GP's ({verdict} {limit:.0%} at every point) and {to_exact} times that "
-                f"of the exact posterior at this width (R-hat {number(trust['rhat'], '.3f')}, "
-                f"effective sample size {number(trust['ess'], '.0f')})."
-            )
-        spans = [
-            f"{width}: {min(cell['ratio']):.2f} to {max(cell['ratio']):.2f}"
-            for width, cell in kinds["exact"].items()
-        ]
-        lines.append(
-            f"{methods.ROWS[a]}: the exact deviation is itself this many times the GP's, by "
-            f"width: {'; '.join(spans)}."
-        )
-    return lines
+    numbers, limit = record["numbers"], record["settings"]["limit"]
+    return sentences(ABOUT.name, numbers=numbers, limit=limit, titles=methods.ROWS)
 
 
 def tables(record: Record) -> list[Table]:
@@ -149,6 +121,4 @@ def draw(figure, record: Record) -> None:
     axes[-1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["nuts-check"], PRESETS, plan, combine, findings, tables, draw, (10, 3.8)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (10, 3.8))

@@ -10,6 +10,7 @@ from anchored.exact.rms import Normal
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures.theory import check_draws, legend_below, plane
 from anchored.paper.plotting import BLUE, GREEN, GREY, ORANGE, ellipses
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 TITLES = (
@@ -32,7 +33,8 @@ class Settings:
     n_shown: int = 150
 
 
-PRESETS = {"paper": Settings(), "smoke": Settings(n_draws=2000, n_shown=50)}
+ABOUT = CATALOGUE["fig-rms-2d"]
+PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -69,17 +71,10 @@ def combine(s: Settings, results) -> dict:
 
 def findings(record: Record) -> list[str]:
     numbers = record["numbers"]
-    check, other = numbers["check"], numbers["check_from_prior"]
-    exact = np.diag(numbers["posterior"]["cov"])
-    error = np.max(np.abs(np.subtract(check["cov"], numbers["posterior"]["cov"])))
-    ratio = " and ".join(f"{r:.2f}" for r in np.diag(other["cov"]) / exact)
-    return [
-        f"Means, variances and covariance of {check['n']:,} MAP solutions are off those of the "
-        f"exact posterior by at most {check['max_z']:.1f} standard errors (covariances by at most "
-        f"{error:.4f}).",
-        f"With anchors from the prior instead, they are off by up to {other['max_z']:.0f} "
-        f"standard errors: the variances come out as {ratio} of the exact ones.",
-    ]
+    check, other, exact = (numbers[n] for n in ("check", "check_from_prior", "posterior"))
+    error = np.max(np.abs(np.subtract(check["cov"], exact["cov"])))
+    ratio = np.diag(other["cov"]) / np.diag(exact["cov"])
+    return sentences(ABOUT.name, check=check, other=other, error=error, ratio=ratio)
 
 
 def tables(record: Record) -> list[Table]:
@@ -141,6 +136,4 @@ def draw(figure, record: Record) -> None:
     legend_below(figure, axes)
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-rms-2d"], PRESETS, plan, combine, findings, tables, draw, (12.5, 3.5)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (12.5, 3.5))

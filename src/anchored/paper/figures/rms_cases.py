@@ -10,6 +10,7 @@ from anchored.exact.rms import Normal
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures.theory import check_draws, legend_below, plane
 from anchored.paper.plotting import BLUE, GREEN, GREY, ORANGE, PINK, ellipses
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 ROWS = {
@@ -40,7 +41,8 @@ class Settings:
     n_shown: int = 150
 
 
-PRESETS = {"paper": Settings(), "smoke": Settings(n_draws=2000, n_shown=50)}
+ABOUT = CATALOGUE["fig-rms-cases"]
+PRESETS = ABOUT.presets_of(Settings())
 PRIOR = Normal(np.zeros(2), np.eye(2))
 
 
@@ -101,31 +103,10 @@ def combine(s: Settings, results) -> dict:
 
 def findings(record: Record) -> list[str]:
     rows, lengths = record["numbers"]["rows"], record["numbers"]["lengths"]
-    lines = []
-    for row, cells in rows.items():
-        exact, ours, vi = (cells[name] for name in ("exact", "rms", "mean-field"))
-        lines.append(
-            f"{ROWS[row]}: RMS keeps {ours['variance_ratio'][0]:.4f} of each variance and has "
-            f"correlation {ours['correlation']:.4f} for {exact['correlation']:.4f}, mean-field VI "
-            f"keeps {vi['variance_ratio'][0]:.4f} and has {vi['correlation']:.4f}; the most "
-            f"variance lost in any direction, as a share of the prior's, is {ours['gap']:.4f} and "
-            f"{vi['gap']:.4f}."
-        )
-    (first, short), *_, (last, long) = lengths.items()
-    lines.append(
-        f"Row B is not an exact case with the authors' settings: a likelihood of variance "
-        f"{float(first):g} is not long beside a prior of variance 1, so that "
-        f"{1 - short['variance_ratio'][0]:.0%} of the variance is lost. The correlation alone is "
-        f"recovered. With variance {float(last):,.0f} at the same width the loss is "
-        f"{1 - long['variance_ratio'][0]:.3%}."
-    )
+    first, *_, last = lengths
     worst = max(cells["rms"]["check"]["max_z"] for cells in rows.values())
-    n_draws = rows["general"]["rms"]["check"]["n"]
-    lines.append(
-        f"Means, variances and covariances of sampled MAP solutions ({n_draws:,} a row) are off "
-        f"those of corollary 1 by at most {worst:.1f} standard errors."
-    )
-    return lines
+    shown = {"first": first, "last": last, "worst": worst, "titles": ROWS}
+    return sentences(ABOUT.name, rows=rows, lengths=lengths, **shown)
 
 
 def tables(record: Record) -> list[Table]:
@@ -190,6 +171,4 @@ def _note(ax, x: float, y: float, text: str) -> None:
     ax.text(x, y, text, transform=ax.transAxes, va="top", size=7.5, bbox=box)
 
 
-EXPERIMENT = Experiment(
-    CATALOGUE["fig-rms-cases"], PRESETS, plan, combine, findings, tables, draw, (9.5, 7.6)
-)
+EXPERIMENT = Experiment(ABOUT, PRESETS, plan, combine, findings, tables, draw, (9.5, 7.6))

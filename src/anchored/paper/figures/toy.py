@@ -8,7 +8,8 @@ from anchored.core.likelihoods import Gaussian
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
-from anchored.paper.runner import number, standard_error
+from anchored.paper.prose import number
+from anchored.paper.runner import standard_error
 from anchored.prediction.predictive import Predictive
 
 NEAR = 0.05  # a grid point this near to a data point is "at the data"

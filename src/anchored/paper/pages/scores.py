@@ -7,14 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from anchored.datasets.registry import TABLES
+from anchored.paper.prose import number
 from anchored.paper.tables.uci_scores import Score
 
 NONE = "-"
 Pairs = Mapping[str, tuple[Score, Score]]  # ours and theirs, by data set
-
-
-def number(value: float, spec: str) -> str:
-    return format(value, spec) if math.isfinite(value) else "not finite"
 
 
 def label(dataset: str) -> str:
@@ -75,7 +72,7 @@ def is_worse(ours: Score, theirs: Score) -> bool:
 
 
 def join(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def count_better(name: str, pairs: Pairs) -> str:

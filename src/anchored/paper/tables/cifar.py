@@ -4,6 +4,7 @@ import numpy as np
 
 from anchored.core.networks import ConvNet
 from anchored.datasets import load_images, shifts
+from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.tables.unfamiliar import Settings, Task, image_task
 from anchored.paper.tables.unfamiliar_record import experiment
 
@@ -19,27 +20,7 @@ PAPER = Settings(
     first_var=10.0,
     later_var=2.0,
 )
-PRESETS = {
-    "paper": PAPER,
-    "cpu": PAPER.replace(
-        epochs={"regularised": 12, "unconstrained": 5, "anchored": 6},
-        batch_size=50,
-        drops=((4, 0.5), (8, 0.2)),
-        first_var=30.0,
-        later_var=8.0,
-        n_train=16_000,
-        n_test=1_000,
-        narrower=8,
-    ),
-    "smoke": PAPER.replace(
-        n_seeds=1,
-        epochs=dict.fromkeys(PAPER.epochs, 1),
-        batch_size=50,
-        n_train=500,
-        n_test=100,
-        narrower=32,
-    ),
-}
+PRESETS = CATALOGUE["table-cifar"].presets_of(PAPER)
 
 
 def make_task(s: Settings, data_dir) -> Task:

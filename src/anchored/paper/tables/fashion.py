@@ -4,7 +4,8 @@ import numpy as np
 
 from anchored.core.networks import MLP
 from anchored.datasets import load_images, shifts
-from anchored.paper.tables.unfamiliar import Settings, Task, image_task, presets_of
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.tables.unfamiliar import Settings, Task, image_task
 from anchored.paper.tables.unfamiliar_record import experiment
 
 _TROUSER, _SNEAKER = 1, 7
@@ -20,7 +21,7 @@ _EPOCHS = {"regularised": 30, "unconstrained": 30, "anchored": 30}
 PAPER = Settings(
     n_seeds=5, epochs=_EPOCHS, batch_size=256, learning_rate=0.005, first_var=100.0, later_var=4.0
 )
-PRESETS = presets_of(PAPER)
+PRESETS = CATALOGUE["table-fashion"].presets_of(PAPER)
 
 
 def make_task(s: Settings, data_dir) -> Task:

@@ -4,7 +4,8 @@ import numpy as np
 
 from anchored.core.networks import TextCNN
 from anchored.datasets import Vocabulary, load_texts, shifts
-from anchored.paper.tables.unfamiliar import Settings, Task, presets_of
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.tables.unfamiliar import Settings, Task
 from anchored.paper.tables.unfamiliar_record import experiment
 
 _LENGTH = 200
@@ -12,7 +13,7 @@ _SHOWN_WORDS = 12
 GROUPS = {name: (name,) for name in ("reuters", "random 1", "random 2", "random 3")}
 _EPOCHS = {"regularised": 3, "unconstrained": 2, "anchored": 2}
 PAPER = Settings(n_seeds=5, epochs=_EPOCHS, batch_size=64, learning_rate=0.001, first_var=10.0)
-PRESETS = presets_of(PAPER)
+PRESETS = CATALOGUE["table-imdb"].presets_of(PAPER)
 
 
 def make_task(s: Settings, data_dir) -> Task:

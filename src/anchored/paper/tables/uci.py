@@ -7,7 +7,6 @@ predictive. A split whose fit failed has no scores but its time, and a word for 
 """
 
 import dataclasses
-import math
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from anchored.datasets import load_paper_split, load_uci_split
 from anchored.datasets.registry import TABLES
 from anchored.errors import EnsembleError
 from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.prose import number
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table, chosen
 from anchored.paper.tables.uci_methods import METHODS, OUTSIDERS, Method, Task
 from anchored.paper.tables.uci_scores import SCORES, Results, Score
@@ -39,13 +39,7 @@ class Settings:
     own_splits: bool = False  # those that the paper's authors drew
 
 
-PRESETS = {
-    "smoke": Settings("paper", ("boston", "yacht"), n_splits=1, epochs_share=0.02),
-    "paper": Settings("paper"),
-    "paper-splits": Settings("paper", own_splits=True),
-    "defaults": Settings("defaults"),
-    "tuned": Settings("tuned"),
-}
+PRESETS = CATALOGUE["table-uci"].presets_of(Settings("paper"))
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -139,9 +133,7 @@ def tables(record: Record) -> list[Table]:
 def _cell(score: Score | None) -> str:
     if score is None:
         return "-"
-    if score.mean == math.inf:
-        return "not finite"
-    text = f"{score.mean:.3g}" if abs(score.mean) < 0.01 else f"{score.mean:.3f}"
+    text = number(score.mean, ".3g" if abs(score.mean) < 0.01 else ".3f")
     return text if score.error is None else f"{text} ± {score.error:.2g}"
 
 

@@ -58,19 +58,6 @@ class Settings:
     n_test: int = 10**9
     narrower: int = 1
 
-    def replace(self, **changes) -> "Settings":
-        return dataclasses.replace(self, **changes)
-
-
-def presets_of(paper: Settings) -> dict[str, Settings]:
-    """The paper's settings, one of its seeds, and seconds for a try."""
-    try_out = {"epochs": dict.fromkeys(paper.epochs, 1), "n_train": 2_000, "n_test": 400}
-    return {
-        "paper": paper,
-        "cpu": paper.replace(n_seeds=1),
-        "smoke": paper.replace(n_seeds=1, **try_out),
-    }
-
 
 class Task(NamedTuple):
     """A classification problem and inputs that do not belong to it."""

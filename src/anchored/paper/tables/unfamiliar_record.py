@@ -9,6 +9,7 @@ import numpy as np
 
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.plotting import SERIES
+from anchored.paper.prose import sentences
 from anchored.paper.runner import Experiment, Record, Table, standard_error
 from anchored.paper.tables.unfamiliar import SIGNS, SURE, Settings, Task, combine, image, plan
 from anchored.paper.tables.unfamiliar_published import ACCURACY, ENTROPY, METHODS, SHARE
@@ -41,33 +42,20 @@ def experiment(
 
 def findings(table: str, groups: Groups, record: Record) -> list[str]:
     """The claims of the paper, held to our numbers."""
-    scores, lines = record["numbers"]["methods"], []
-    off = {m: mean(scores[m]["accuracy"]) - paper for m, paper in ACCURACY[table].items()}
-    lines.append(
-        "Accuracy less the paper's, in points: "
-        + ", ".join(f"{m} {points:+.1f}" for m, points in off.items())
-        + "."
-    )
+    scores, columns = record["numbers"]["methods"], []
     compared = [m for m in METHODS if m.startswith("5x")]
-    for column in groups:
-        shares = {m: mean(group_share(scores[m], groups[column])) for m in compared}
-        least = min(shares, key=lambda m: shares[m])
-        paper = {m: paper_share(table, m, groups[column]) for m in compared}
-        told = ", ".join(f"{m} {share:.3f}" for m, share in shares.items())
-        lines.append(
-            f"Confident on {column}: {told}; lowest {least}, in the paper "
-            f"{min(paper, key=lambda m: paper[m])}."
-        )
-    lines.append(
-        f"Told from test inputs by {SIGNS[1]}, area under the ROC curve over all kinds of "
-        "unfamiliar input: "
-        + ", ".join(
-            f"{m} {np.mean([mean(x['auroc'][SIGNS[1]]) for x in scores[m]['shifts'].values()]):.3f}"
-            for m in METHODS
-        )
-        + "."
-    )
-    return lines
+    for name, kinds in groups.items():
+        shares = {m: mean(group_share(scores[m], kinds)) for m in compared}
+        paper = {m: paper_share(table, m, kinds) for m in compared}
+        lowest = {"lowest": min(shares, key=shares.__getitem__)}
+        lowest |= {"lowest_in_paper": min(paper, key=paper.__getitem__)}
+        columns.append({"name": name, "shares": shares} | lowest)
+    areas = {
+        m: np.mean([mean(shift["auroc"][SIGNS[1]]) for shift in scores[m]["shifts"].values()])
+        for m in METHODS
+    }
+    off = {m: mean(scores[m]["accuracy"]) - paper for m, paper in ACCURACY[table].items()}
+    return sentences("unfamiliar", off=off, columns=columns, sign=SIGNS[1], areas=areas)
 
 
 def tables(table: str, groups: Groups, record: Record) -> list[Table]:
