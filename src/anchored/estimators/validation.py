@@ -20,24 +20,6 @@ def positive(argument: str, value, need: str = 'a positive number or "auto"') ->
     raise bad_value(argument, value, need)
 
 
-def check_columns(X) -> None:
-    """Name the columns of a data frame that are not numbers, before an array hides them."""
-    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
-        return
-    dtypes = dict(zip(X.columns, list(X.dtypes), strict=True))
-    text = [name for name, dtype in dtypes.items() if _is_text(dtype)]
-    if text:
-        raise ValueError(
-            f"`X` has columns that are not numbers: {text}. Encode them first, e.g. with "
-            "scikit-learn's OneHotEncoder in a Pipeline, or drop them."
-        )
-
-
-def _is_text(dtype) -> bool:
-    words = ("object", "str", "categor", "date", "time", "duration", "enum")
-    return any(word in str(dtype).lower() for word in words)
-
-
 def check_network(network) -> None:
     """A network of the user's own is an object that can start and apply itself."""
     if isinstance(network, type) or not (hasattr(network, "init") and hasattr(network, "apply")):
