@@ -53,7 +53,10 @@ def traits(network: Any) -> Traits:
 
 @runtime_checkable
 class Likelihood(Protocol):
-    """The distribution of a target row given the outputs of one member."""
+    """The distribution of a target row given the outputs of one member.
+
+    It may also have ``score_noise(outputs, z)``; see `anchored.core.likelihoods`.
+    """
 
     # How `Predictive` reads the moments: gaussian, categorical, bernoulli or poisson.
     family: ClassVar[str]

@@ -51,7 +51,7 @@ SMALL = {
     "unconstrained": EnsembleOf("unconstrained", 3, QUICK, prior_start=False),
     "single": SingleNetwork(QUICK),
 }
-REGRESSION_ONLY = ("gp", "finite-width", "rms")
+REGRESSION_ONLY = ("gp", "finite-width")
 GRID = np.linspace(-2, 2, 7)[:, None]
 
 

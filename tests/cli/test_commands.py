@@ -387,7 +387,6 @@ def test_splits_by_group_and_by_time(flats, tmp_path, option, column):
         (["TABLE", "--target", "price", "--hidden", "50;50"], "--hidden"),
         (["TABLE", "--target", "price", "--coverage", "90"], "--coverage"),
         (["TABLE", "--target", "price", "--method", "bagging"], "--method"),
-        (["TABLE", "--target", "town", "--method", "rms"], "regression"),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(flats, tmp_path, arguments, words):

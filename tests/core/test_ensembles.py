@@ -251,7 +251,6 @@ def test_start_can_be_given(line_data):
     [
         ({"method": "anchor"}, r"`method` must be one of .*Did you mean 'anchored'\?"),
         ({"n_members": 0}, "`n_members` must be a positive whole number; got 0"),
-        ({"method": "rms", "likelihood": Poisson()}, "needs a `Gaussian` likelihood; got Poisson"),
         ({"method": "deep"}, r"give it `HeteroskedasticGaussian\(\)`"),
         ({"network": MLP((8,), 3)}, "`network` has 3 outputs, which Gaussian reads as 3 targets"),
     ],

@@ -85,3 +85,35 @@ def test_the_noise_is_data_not_program():
     log_prob(Gaussian(0.1))
     log_prob(Gaussian(0.7))
     assert len(traces) == 1
+
+
+def _labels(name, likelihood, outputs):
+    """Targets [y, 1] of one output row, and how probable each is."""
+    if name in ("gaussian", "heteroskedastic"):
+        nodes, share = np.polynomial.hermite_e.hermegauss(20)
+        mean, var = likelihood.mean(outputs)[0, 0], likelihood.variance(outputs)[0, 0]
+        return (mean + np.sqrt(var) * nodes)[:, None], share / share.sum()
+    y = np.arange({"categorical": outputs.shape[1], "bernoulli": 2, "poisson": 60}[name])[:, None]
+    return y, np.exp([likelihood.log_prob(outputs, jnp.asarray([row]))[0] for row in y])
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs"),
+    [
+        ("gaussian", [0.3]),
+        ("heteroskedastic", [0.3, -1.2]),
+        ("categorical", [0.3, -1.2, 2.0]),
+        ("bernoulli", [0.7]),
+        ("poisson", [1.1]),
+    ],
+)
+def test_score_noise_has_the_covariance_of_the_score(name, outputs):
+    """The Fisher information, as the mean over all labels of the score's outer product."""
+    likelihood, outputs = CASES[name][0], jnp.asarray([outputs])
+    y, share = _labels(name, likelihood, outputs)
+    score = jax.grad(lambda f, label: likelihood.log_prob(f, label[None])[0])
+    scores = np.stack([score(outputs, jnp.asarray(label))[0] for label in y])
+    fisher = (scores * np.asarray(share)[:, None]).T @ scores
+    root = jax.jacobian(lambda z: likelihood.score_noise(outputs, z[None])[0])
+    root = np.asarray(root(jnp.zeros(outputs.shape[1])))
+    np.testing.assert_allclose(root @ root.T, fisher, rtol=1e-4, atol=1e-5)

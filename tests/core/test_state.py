@@ -226,9 +226,9 @@ def test_what_cannot_be_appended_is_named():
         data.with_capacity(9)
     with pytest.raises(ValueError, match="`n_steps` must be zero or a positive"):
         advance(begun(data), data, -1)
-    noisy = begun(data, method="rms")
+    folded = begun(data, folds=Folds(np.arange(10) % 2, np.array([0, 1, 0, 1])))
     with pytest.raises(ValueError, match="`data` has room for 64 rows and the state for 12"):
-        advance(noisy, data.with_capacity(64), 1)
+        advance(folded, data.with_capacity(64), 1)
 
 
 def test_members_that_are_not_finite_are_left_out():

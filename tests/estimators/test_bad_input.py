@@ -123,9 +123,9 @@ def test_bad_regression_settings(changed, message):
         AnchoredRegressor(**QUICK | changed).fit(X, Y)
 
 
-def test_target_noise_needs_a_target():
+def test_unknown_method_of_classes():
     with pytest.raises(ValueError, match="`method` must be one of anchored, regularised"):
-        AnchoredClassifier(**QUICK, method="rms").fit(X, LABELS)
+        AnchoredClassifier(**QUICK, method="bagging").fit(X, LABELS)
 
 
 def test_words_outside_the_vocabulary():

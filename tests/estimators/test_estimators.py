@@ -223,6 +223,16 @@ def test_classifier_default_is_accurate_and_unsure_far_away():
     np.testing.assert_allclose(values.sum(axis=1), 1)
 
 
+def test_classifier_of_method_rms_knows_less_near_its_rows():
+    """Noise in the score widens the members where anchors alone make them agree."""
+    X, y = load_iris(return_X_y=True)
+    settings = FIXED | {"n_members": 8, "epochs": 200}
+    models = [AnchoredClassifier(**settings, method=m).fit(X, y) for m in ("anchored", "rms")]
+    anchored, rms = (m.predict_dist(X).mutual_information.mean() for m in models)
+    assert rms > 1.5 * anchored
+    assert models[1].score(X, y) > 0.9
+
+
 def test_works_with_scikit_learn_s_tools(line):
     X, y = line
     model = make_pipeline(StandardScaler(), AnchoredRegressor(**FIXED))

@@ -120,10 +120,8 @@ def _check_method(method: str, settings: Path | None, plan) -> None:
 
     if method not in METHODS:
         fail(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
-    if plan.task == "classification":
-        given = f"--method {method}" if METHODS[method].target_noise else settings and "--settings"
-        if given:
-            fail(f"{given} is for regression; {plan.target!r} has classes.")
+    if plan.task == "classification" and settings:
+        fail(f"--settings is for regression; {plan.target!r} has classes.")
 
 
 def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> None:

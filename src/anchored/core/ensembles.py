@@ -5,7 +5,7 @@ Member j minimises the negative log posterior divided by N, whatever the batch s
     -(1/B) sum_batch log p(y | f(theta, x)) + (1/2N) sum_i (theta_i - centre_i)^2 / var_i
 
 Equation (10) of the paper is this times 2 noise_var. The methods differ only in the centre
-of the penalty, in its weight, and in noise added to the targets.
+of the penalty, in its weight, and in noise added to the score of each row (`score_noise`).
 """
 
 import dataclasses
@@ -20,8 +20,9 @@ import numpy as np
 from anchored.core import wide
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.members import OneByOne, best_member_map, n_members_of
-from anchored.core.priors import Prior, member_keys
+from anchored.core.priors import Prior
 from anchored.core.rows import Data, HostRows, input_type, rows_at_once
+from anchored.core.score_noise import row_bits, score_noise
 from anchored.core.state import Batch, EnsembleState
 from anchored.core.training import OnCheck, Schedule, TrainInfo, begin, finite_members, train
 from anchored.core.tree import (
@@ -48,7 +49,7 @@ class Method:
 
     anchors: bool = False  # centre: each member's own anchor, or else the prior mean
     penalised: bool = True
-    target_noise: bool = False  # each member sees targets with noise of the likelihood added
+    score_noise: bool = False  # each member feels noise in the outputs, that of the data
     variance_head: bool = False  # regression predicts its own noise
 
 
@@ -57,7 +58,7 @@ METHODS: dict[str, Method] = {
     "regularised": Method(),
     "unconstrained": Method(penalised=False),
     "deep": Method(penalised=False, variance_head=True),
-    "rms": Method(anchors=True, target_noise=True),
+    "rms": Method(anchors=True, score_noise=True),
 }
 
 
@@ -220,7 +221,7 @@ def fit_ensemble(
 ) -> Ensemble:
     """Train an ensemble.
 
-    Member j's anchor, initial draw and target noise depend on ``key`` and j alone, so it is
+    Member j's anchor, initial draw and score noise depend on ``key`` and j alone, so it is
     the same member whatever ``n_members`` is. One member alone is the single regularised
     network: its penalty is centred on the prior mean. A member that diverges is trained
     once more from a new initial draw, with the same anchor and a tenth of the rate; if it
@@ -228,7 +229,7 @@ def fit_ensemble(
 
     Parameters
     ----------
-    key : of everything random: anchors, initial draws, target noise, batch order.
+    key : of everything random: anchors, initial draws, score noise, batch order.
     network, prior, likelihood, data : the model, written for one member, and the rows.
     method : a row of `METHODS`.
     schedule : how long and how fast to train.
@@ -269,7 +270,7 @@ class Own(NamedTuple):
     """What the loss needs of one member."""
 
     centre: Params
-    noise: Array | None  # added to the targets, [row, target]
+    seed: Array | None  # of the score noise, two words; none if there is no noise
     fold: Array | None  # rows of this fold count for nothing
 
 
@@ -280,6 +281,7 @@ class Extra(NamedTuple):
     likelihood: Carried
     penalty: Number  # 1, or 0 if the prior does not count
     folds: Array | None  # [row]
+    numbers: Array | None = None  # [row] that its noise is made from, -1 for none; or its place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -290,18 +292,20 @@ class MemberLoss:
     raveller: Raveller | None  # set if parameters come as one vector
 
     def __call__(self, params: Params, own: Own, extra: Extra, batch: Batch) -> Array:
-        y = batch.y
-        if own.noise is not None:  # a row of weight w is the mean of w rows, so has 1/w of it
-            share = jnp.sqrt(jnp.where(batch.weight > 0, batch.weight, 1.0))
-            y = y + own.noise[batch.rows] / share[:, None]
         network_params = params if self.raveller is None else self.raveller.unravel(params)
         outputs = self.network.apply(network_params, batch.x)
-        log_prob = from_pytree(extra.likelihood).log_prob(outputs, y)
+        likelihood = from_pytree(extra.likelihood)
         weight = batch.weight
         if own.fold is not None and extra.folds is not None:
             weight = weight * (extra.folds[batch.rows] != own.fold)
+        gain = weight * likelihood.log_prob(outputs, batch.y)
+        if own.seed is not None:  # a row of weight w is w rows: so is the variance of its noise
+            numbers = batch.rows if extra.numbers is None else extra.numbers[batch.rows]
+            noise = score_noise(likelihood, outputs, row_bits(own.seed, numbers))
+            share = jnp.sqrt(weight) * (numbers >= 0)
+            gain = gain + share * jnp.sum(noise * outputs, axis=-1)
         pull = 0.5 * squared_distance(params, own.centre, extra.scale) / batch.total
-        return extra.penalty * pull - batch.scale * jnp.sum(weight * log_prob)
+        return extra.penalty * pull - batch.scale * jnp.sum(gain)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -360,12 +364,12 @@ def _drawn(
     key_anchor, key_init, key_noise, seed = draw_keys(key)
     if start is None:
         start = _initial_params(network, key_init, range(n_members), data)
-    noise = None
-    if row.target_noise:
-        noise = _target_noise(key_noise, likelihood, data, n_members)
+    seeds = None
+    if row.score_noise:
+        seeds = _stacked([noise_seed_of(key_noise, j) for j in range(n_members)])
     of_member = None if folds is None else on_device(folds.of_member)
     of_row = None if folds is None else _padded_folds(folds, data)
-    own = Own(_centres(key_anchor, prior, n_members, row.anchors), noise, of_member)
+    own = Own(_centres(key_anchor, prior, n_members, row.anchors), seeds, of_member)
     extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
     return _Drawn(int(seed), start, own, extra)
 
@@ -424,18 +428,13 @@ def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Metho
     if not (isinstance(n_members, int) and n_members >= 1):
         raise bad_value("n_members", n_members, "a positive whole number")
     row = METHODS[method]
-    if row.target_noise and not isinstance(likelihood, Gaussian):
-        raise ValueError(
-            f"`method` {method!r} adds noise to the targets and needs a `Gaussian` likelihood; "
-            f"got {type(likelihood).__name__}. Use method='anchored' instead."
-        )
     if row.variance_head and isinstance(likelihood, Gaussian):
         raise ValueError(
             f"`method` {method!r} learns the noise: give it "
             f"`{HeteroskedasticGaussian.__name__}()` and a network with two outputs a target."
         )
     if n_members == 1:
-        row = dataclasses.replace(row, anchors=False, target_noise=False)
+        row = dataclasses.replace(row, anchors=False, score_noise=False)
     return row
 
 
@@ -511,8 +510,14 @@ def initial_of(network: Network, key: Array, j: int, x: Array) -> Params:
 
 
 @jax.jit
+def noise_seed_of(key: Array, j: int) -> Array:
+    """Two words that member j's score noise is made from."""
+    return jax.random.bits(jax.random.fold_in(key, j), (2,))
+
+
+@jax.jit
 def draw_keys(key: Array) -> tuple[Array, Array, Array, Array]:
-    """Keys of the anchors, of the initial draws and of target noise; seed of the batch order."""
+    """Keys of the anchors, of the initial draws and of score noise; seed of the batch order."""
     key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
     return key_anchor, key_init, key_noise, jax.random.bits(key_order)
 
@@ -521,12 +526,6 @@ def _padded_folds(folds: Folds, data: Data) -> Array:
     of_row = np.full(len(data.weight), Folds.IN_NONE, np.int32)
     of_row[: data.n_rows] = folds.of_row
     return on_device(of_row)
-
-
-def _target_noise(key: Array, likelihood: Likelihood, data: Data, n_members: int) -> Array:
-    """Noise [member, place, target] of rows of weight one."""
-    draw = partial(likelihood.sample, outputs=jnp.zeros_like(data.y))
-    return jax.vmap(draw)(member_keys(key, n_members))
 
 
 def _blocks(x: np.ndarray | HostRows) -> Iterator[tuple[Array, int]]:

@@ -3,7 +3,10 @@
 Each has ``log_prob``, ``mean``, ``variance`` and ``sample`` and works on
 outputs [batch, out] and targets [batch, target]. Numbers inside (the noise) are
 pytree leaves, so another noise level does not compile another program. A likelihood of
-your own is any hashable object with the same methods; see `anchored.typing.Likelihood`.
+your own is any hashable object with these methods; see `anchored.typing.Likelihood`.
+
+``score_noise`` turns standard normals z [batch, out] into noise of covariance F(outputs), the
+Fisher information of the outputs. Yours may leave it out; see `anchored.core.score_noise`.
 """
 
 import dataclasses
@@ -36,6 +39,9 @@ class Gaussian:
         noise = jax.random.normal(key, outputs.shape, outputs.dtype)
         return outputs + jnp.sqrt(self.variance(outputs)) * noise
 
+    def score_noise(self, outputs: Array, z: Array) -> Array:
+        return z / jnp.sqrt(self.variance(outputs))
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +66,12 @@ class HeteroskedasticGaussian:
         noise = jax.random.normal(key, mean.shape, mean.dtype)
         return mean + jnp.sqrt(self.variance(outputs)) * noise
 
+    def score_noise(self, outputs: Array, z: Array) -> Array:
+        var, n = self.variance(outputs), outputs.shape[-1] // 2
+        slope = jax.nn.sigmoid(outputs[..., n:])  # of the variance in r; F is slope^2 / (2 var^2)
+        roots = [1 / jnp.sqrt(var), slope / (jnp.sqrt(2.0) * var)]
+        return jnp.concatenate(roots, axis=-1) * z
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +94,11 @@ class Categorical:
     def sample(self, key: Array, outputs: Array) -> Array:
         return jax.random.categorical(key, outputs)[..., None]
 
+    def score_noise(self, outputs: Array, z: Array) -> Array:
+        p = self.mean(outputs)  # F is diag(p) - p p', its root diag(sqrt(p)) - p sqrt(p)'
+        scaled = jnp.sqrt(p) * z
+        return scaled - p * jnp.sum(scaled, axis=-1, keepdims=True)
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +120,9 @@ class Bernoulli:
     def sample(self, key: Array, outputs: Array) -> Array:
         return jax.random.bernoulli(key, self.mean(outputs)).astype(outputs.dtype)
 
+    def score_noise(self, outputs: Array, z: Array) -> Array:
+        return jnp.sqrt(self.variance(outputs)) * z
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -123,3 +143,6 @@ class Poisson:
 
     def sample(self, key: Array, outputs: Array) -> Array:
         return jax.random.poisson(key, self.mean(outputs)).astype(outputs.dtype)
+
+    def score_noise(self, outputs: Array, z: Array) -> Array:
+        return jnp.sqrt(self.variance(outputs)) * z

@@ -18,6 +18,7 @@ import optax
 
 from anchored.core.members import Vmapped
 from anchored.core.rows import Data, HostRows, rows_at_once
+from anchored.core.score_noise import mixed
 from anchored.core.tree import Raveller, is_traced, on_device
 from anchored.errors import bad_value
 from anchored.typing import Array, MemberMap, Params
@@ -148,14 +149,13 @@ def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
 
 
 def _check_room(state: EnsembleState, data: Data) -> None:
-    """Arrays of the state that have a value for each row must have one for each place."""
-    of_rows = (getattr(state.own, "noise", None), 1), (getattr(state.extra, "folds", None), 0)
-    for array, axis in of_rows:
-        if array is not None and array.shape[axis] < len(data.weight):
-            raise ValueError(
-                f"`data` has room for {len(data.weight)} rows and the state for "
-                f"{array.shape[axis]}: give `init_ensemble` data of the capacity you need."
-            )
+    """Folds must have a number for each place."""
+    folds = getattr(state.extra, "folds", None)
+    if folds is not None and len(folds) < len(data.weight):
+        raise ValueError(
+            f"`data` has room for {len(data.weight)} rows and the state for "
+            f"{len(folds)}: give `init_ensemble` data of the capacity you need."
+        )
 
 
 def objective(state: EnsembleState, data: Data) -> Array:
@@ -296,25 +296,18 @@ def shuffled(seed: Array, epoch: Array, places: Array, n_rows: Array) -> Array:
     sum modulo ``n_rows``, and each pair swaps or not by a random bit.
     """
     n_rows = jnp.maximum(n_rows, 1)
-    base = _mixed(_mixed(jnp.asarray(seed, jnp.uint32)) ^ epoch.astype(jnp.uint32))
-    keys = _mixed(base + jnp.arange(1, 2 * _ROUNDS + 1, dtype=jnp.uint32))
+    base = mixed(mixed(jnp.asarray(seed, jnp.uint32)) ^ epoch.astype(jnp.uint32))
+    keys = mixed(base + jnp.arange(1, 2 * _ROUNDS + 1, dtype=jnp.uint32))
     sums = (keys[:_ROUNDS] % n_rows.astype(jnp.uint32)).astype(jnp.int32)
 
     def swapped(i: Array, places: Array) -> Array:
         other = sums[i] - places
         other = jnp.where(other < 0, other + n_rows, other)
         pair = jnp.maximum(places, other).astype(jnp.uint32)
-        return jnp.where(_mixed(pair ^ keys[_ROUNDS + i]) >> 31 == 1, other, places)
+        return jnp.where(mixed(pair ^ keys[_ROUNDS + i]) >> 31 == 1, other, places)
 
     # A loop of its own: fused with what reads the rows it would run again for every column.
     return jax.lax.fori_loop(0, _ROUNDS, swapped, places)
-
-
-def _mixed(bits: Array) -> Array:
-    """A hash of 32 bits, the last mixing of MurmurHash3."""
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        bits = (bits ^ (bits >> shift)) * jnp.uint32(factor)
-    return bits ^ (bits >> 16)
 
 
 @partial(jax.jit, static_argnums=(3, 4))

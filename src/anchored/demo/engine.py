@@ -7,7 +7,6 @@ all clients share and which forgets the least used.
 """
 
 import dataclasses
-import math
 import threading
 from collections import OrderedDict
 from functools import cached_property, lru_cache
@@ -334,16 +333,17 @@ def _state(scene: Scene, shape: Shape, prior: Prior, anchors, theta) -> Ensemble
     """The networks before their first step, for parameters [member, parameter]."""
     s, likelihood = scene.settings, _likelihood(scene)
     row = checked_method(s.method, likelihood, s.n_members)
-    noise = None
+    seeds = numbers = None
     if scene.problem == "regression":
-        noise = _target_noise(scene, shape.n_rows, row.target_noise)
+        seeds, numbers = _score_noise(scene, shape.n_rows, row.score_noise)
     mean, scale = (
         np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
         for tree in (prior.mean, prior.scale)
     )
     centre = anchors if row.anchors else np.broadcast_to(mean, np.shape(anchors))
-    own = Own(jnp.asarray(centre), noise, None)
-    extra = Extra(jnp.asarray(scale), as_pytree(likelihood), np.float32(row.penalised), None)
+    own = Own(jnp.asarray(centre), seeds, None)
+    penalty = np.float32(row.penalised)
+    extra = Extra(jnp.asarray(scale), as_pytree(likelihood), penalty, None, numbers)
     raveller = Raveller.like(prior.scale)
     loss, schedule = MemberLoss(shape.network, raveller), Schedule(1, shape.n_rows, s.learning_rate)
     return begin(0, loss, jnp.asarray(theta), own, extra, schedule, Vmapped(), raveller)
@@ -363,16 +363,13 @@ def _padded(scene: Scene, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndar
     return rows[:, :n_features], rows[:, n_features:], weight
 
 
-def _target_noise(scene: Scene, n_rows: int, wanted: bool) -> Array:
-    """Noise [member, row, 1]; a point's depends on the seed and its number alone."""
-    n_members = scene.settings.n_members
-    noise = np.zeros((n_members, n_rows, 1), np.float32)
+def _score_noise(scene: Scene, n_rows: int, wanted: bool) -> tuple[Array, Array]:
+    """Seeds [member, 2] and numbers [row]: a point's noise is of the seed and its number alone."""
+    rng, numbers = np.random.default_rng(scene.seed), np.full(n_rows, -1, np.int32)
     if wanted:
-        deviation = math.sqrt(scene.settings.noise_var or 0.0)
-        for row, number in enumerate(scene.numbers):
-            draws = np.random.default_rng((scene.seed, number)).standard_normal(n_members)
-            noise[:, row, 0] = deviation * draws
-    return jnp.asarray(noise)
+        numbers[: len(scene.numbers)] = scene.numbers
+    seeds = rng.integers(2**32, size=(scene.settings.n_members, 2), dtype=np.uint32)
+    return jnp.asarray(seeds), jnp.asarray(numbers)
 
 
 def _grid(scene: Scene) -> Array:

@@ -35,7 +35,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     Parameters
     ----------
     hidden, activation, n_members, network, prior : as in `AnchoredRegressor`.
-    method : anchored, regularised, unconstrained, or deep (here the same as unconstrained).
+    method : anchored, rms, regularised, unconstrained, or deep (here as unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
     max_seconds, random_state, verbose : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
@@ -103,9 +103,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         and never as a whole. A row of weight w counts as w rows; rows of weight zero are left
         out. Rows of one of ``groups`` [row] (a patient, a site) are held out together.
         """
-        names = [name for name, row in METHODS.items() if not row.target_noise]
-        if self.method not in names:
-            raise unknown_name("method", self.method, names)
+        if self.method not in METHODS:
+            raise unknown_name("method", self.method, METHODS)
         inputs, y, weight = self._check_fit_input(X, y, sample_weight)
         check_classification_targets(y)
         classes = np.unique(y[weight > 0])
