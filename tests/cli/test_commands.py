@@ -28,7 +28,7 @@ from anchored import AnchoredRegressor
 from anchored.cli import app
 from anchored.cli.fit import fit
 from anchored.cli.tune import tune
-from anchored.core import ensembles
+from anchored.core import outputs
 from anchored.error_bars.folds import plan_folds
 from anchored.tables import memory
 from anchored.tables.plan import make_plan
@@ -279,13 +279,13 @@ def test_the_command_and_python_give_the_same_model(folder):
 
 def test_the_networks_see_the_test_rows_once(folder, monkeypatch):
     """Scores, verdict, comparison with the GP and report share what they say."""
-    calls, run = [], ensembles._in_blocks
+    calls, run = [], outputs.in_blocks
 
     def counted(network, function, params, shared, x):
         calls.append(np.asarray(x))
         return run(network, function, params, shared, x)
 
-    monkeypatch.setattr(ensembles, "_in_blocks", counted)
+    monkeypatch.setattr(outputs, "in_blocks", counted)
     table = money_table(folder / "once.csv")
     command = ["fit", str(table), "--target", "score", "--n-members", "2", "--json"]
     command += ["--settings", str(settings_file(folder / "few.json")), "--out", str(folder / "1")]

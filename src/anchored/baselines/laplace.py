@@ -16,8 +16,9 @@ import numpy as np
 from scipy import linalg
 
 from anchored.baselines.problem import Model, Problem, Whitened, check_trained
-from anchored.core.ensembles import fit_ensemble, member_moments
+from anchored.core.ensembles import fit_ensemble
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.core.outputs import member_moments
 from anchored.core.training import Schedule
 from anchored.core.tree import from_pytree, leaf_paths
 from anchored.errors import unknown_name

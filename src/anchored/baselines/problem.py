@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored.core.ensembles import member_moments
 from anchored.core.likelihoods import Gaussian
 from anchored.core.members import n_members_of
+from anchored.core.outputs import member_moments
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
 from anchored.core.training import TrainInfo

@@ -9,7 +9,7 @@ of the penalty, in its weight, and in noise added to the score of each row (`sco
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -20,8 +20,9 @@ import numpy as np
 from anchored.core import wide
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.members import OneByOne, best_member_map, n_members_of
+from anchored.core.outputs import member_moments, member_outputs
 from anchored.core.priors import Prior
-from anchored.core.rows import Data, HostRows, input_type, rows_at_once
+from anchored.core.rows import Data
 from anchored.core.score_noise import row_bits, score_noise
 from anchored.core.state import Batch, EnsembleState
 from anchored.core.training import OnCheck, Schedule, TrainInfo, begin, finite_members, train
@@ -40,7 +41,6 @@ from anchored.typing import Array, Likelihood, MemberMap, Network, Number, Param
 
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
-_LEAST_ROWS = 256  # predicted at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,31 +133,11 @@ class Ensemble:
 
     def outputs(self, x) -> np.ndarray:
         """What the networks put out [member, batch, out], before the likelihood reads it."""
-        return _in_blocks(self.network, _Outputs(self.network), self.params, None, x)[0]
+        return member_outputs(self.network, self.params, x)
 
     def moments(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance [member, batch, target] of the target under each member."""
         return member_moments(self.network, self.likelihood, self.params, x)
-
-
-def member_moments(network: Network, likelihood: Likelihood, params: Params, x):
-    """Mean and variance [member, batch, target] of the target under each of ``params``.
-
-    Computed in blocks of rows, so memory does not grow with ``x``.
-    """
-    mean, var = _in_blocks(network, _Moments(network), params, as_pytree(likelihood), x)
-    return mean, var
-
-
-def _in_blocks(network: Network, function, params: Params, shared, x) -> list[np.ndarray]:
-    """Results of ``function`` for each of ``params`` and block of rows, put together."""
-    member_map = best_member_map(network, n_members_of(params))
-    x = x if isinstance(x, HostRows) else np.asarray(x)
-    parts = []
-    for block, n_rows in _blocks(x):
-        result = member_map.apply(function, params, (shared, block))
-        parts.append([np.asarray(array)[:, :n_rows] for array in result])
-    return [np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)]
 
 
 class Folds(NamedTuple):
@@ -306,28 +286,6 @@ class MemberLoss:
             gain = gain + share * jnp.sum(noise * outputs, axis=-1)
         pull = 0.5 * squared_distance(params, own.centre, extra.scale) / batch.total
         return extra.penalty * pull - batch.scale * jnp.sum(gain)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Moments:
-    """Moments of the target under one member."""
-
-    network: Network
-
-    def __call__(self, params: Params, shared) -> tuple[Array, Array]:
-        likelihood, x = from_pytree(shared[0]), shared[1]
-        outputs = self.network.apply(params, x)
-        return likelihood.mean(outputs), likelihood.variance(outputs)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Outputs:
-    """Outputs of one member."""
-
-    network: Network
-
-    def __call__(self, params: Params, shared) -> tuple[Array]:
-        return (self.network.apply(params, shared[1]),)
 
 
 class _Drawn(NamedTuple):
@@ -526,14 +484,3 @@ def _padded_folds(folds: Folds, data: Data) -> Array:
     of_row = np.full(len(data.weight), Folds.IN_NONE, np.int32)
     of_row[: data.n_rows] = folds.of_row
     return on_device(of_row)
-
-
-def _blocks(x: np.ndarray | HostRows) -> Iterator[tuple[Array, int]]:
-    """Blocks of rows padded to powers of two, so that few programs serve any length."""
-    most = rows_at_once(x)
-    for start in range(0, max(len(x), 1), most):
-        block = x[start : start + most]
-        size = max(_LEAST_ROWS, 1 << max(len(block) - 1, 0).bit_length())
-        filled = np.zeros((size, *x.shape[1:]), input_type(x.dtype))
-        filled[: len(block)] = block
-        yield on_device(filled), len(block)

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored.baselines import InfiniteWidthGP, Problem
-from anchored.core.ensembles import fit_ensemble, member_moments
+from anchored.core.ensembles import fit_ensemble
 from anchored.core.networks import MLP
+from anchored.core.outputs import member_moments
 from anchored.core.priors import Prior, draw_anchors
 from anchored.core.training import Schedule
 from anchored.datasets import random_points
