@@ -30,6 +30,7 @@ from anchored.errors import bad_value, unknown_name
 from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
 from anchored.estimators.progress import progress_bar
+from anchored.estimators.rows import Rows, standardiser_of
 from anchored.estimators.validation import (
     check_network,
     check_range,
@@ -56,24 +57,6 @@ class Model(NamedTuple):
     prior: Prior
     likelihood: Likelihood
     data: Data
-
-
-class Rows(NamedTuple):
-    """Training rows: inputs standardised, in random order, none of weight zero."""
-
-    x: Any  # array, or `HostRows` that stay where they are
-    y: np.ndarray  # [row, out]
-    weight: np.ndarray
-    groups: np.ndarray | None
-    standardiser: Standardiser
-
-    def first(self, n: int) -> np.ndarray:
-        """Inputs of at most ``n`` rows."""
-        return self.x[:n]
-
-    def unread(self, n: int) -> Any:
-        """The same, still unread if they stay where they are."""
-        return self.x.take(slice(n)) if isinstance(self.x, HostRows) else self.x[:n]
 
 
 class AnchoredEstimator(BaseEstimator):
@@ -487,12 +470,6 @@ class AnchoredEstimator(BaseEstimator):
                 "Leave such rows out."
             )
         return x, y
-
-
-def standardiser_of(model: FittedModel) -> Standardiser:
-    if model.x_mean is None or model.x_scale is None:
-        return Standardiser.identity()
-    return Standardiser(model.x_mean, model.x_scale)
 
 
 def check_method(method: str) -> None:

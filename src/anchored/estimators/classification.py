@@ -11,8 +11,9 @@ from anchored.error_bars import health, novelty
 from anchored.error_bars.calibration import fit_temperature
 from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import unknown_name
-from anchored.estimators.base import AnchoredEstimator, Rows, random_key
+from anchored.estimators.base import AnchoredEstimator, random_key
 from anchored.estimators.failures import report_fold_failures
+from anchored.estimators.rows import Rows
 from anchored.exact.evidence import CLASS_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive

@@ -19,11 +19,11 @@ from anchored.errors import bad_value, unknown_name
 from anchored.estimators.base import (
     LOOKED_AT,
     AnchoredEstimator,
-    Rows,
     check_method,
     random_key,
 )
 from anchored.estimators.failures import report_fold_failures
+from anchored.estimators.rows import Rows
 from anchored.exact import gp
 from anchored.exact.evidence import MAX_ROWS, tune_regression
 from anchored.metrics import GPComparison
