@@ -83,6 +83,9 @@ def artefacts(tmp_path_factory):
     return made
 
 
+PAINTED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+
+
 class Visit:
     """One page, and the few things tests do on it."""
 
@@ -113,6 +116,7 @@ class Visit:
         while not (value := self.read(expression)):
             assert time.monotonic() < until, f"waited for {expression}; frame {self.summary()}"
             time.sleep(0.05)
+        self.read(PAINTED)  # what has come is also drawn by then
         return value
 
     def summary(self):
