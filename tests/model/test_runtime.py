@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from anchored.errors import ModelFileError, TableError
-from anchored.estimators.validation import _MAX_INPUT
 from anchored.model import runtime
 from anchored.tables.encoder import Encoder
 from tests.model import saved_models
@@ -168,10 +167,6 @@ def test_bad_inputs_are_named(x, match, tmp_path):
 def test_bad_coverage(coverage, tmp_path):
     with pytest.raises(ValueError, match="`coverage` must be"):
         loaded(regressor("given noise"), tmp_path).predict(WIDE, coverage)
-
-
-def test_constants_are_those_of_the_library():
-    assert runtime.MAX_INPUT == _MAX_INPUT
 
 
 BLOCKED = """

@@ -67,18 +67,20 @@ class DataSet:
         return "\n".join([f"{self.name}: {self.about}", *told])
 
 
-def _read(kind: str) -> dict[str, DataSet]:
-    """Data sets of one kind by name, from ``registry.json`` beside this module."""
-    text = resources.files("anchored.datasets").joinpath("registry.json").read_text("utf-8")
-    found, records = json.loads(text), {}
-    for record in found[kind]:
+def _by_name(found: list[dict]) -> dict[str, DataSet]:
+    """Data sets of one kind, as ``registry.json`` beside this module has them."""
+    records = {}
+    for record in found:
         files = tuple(File(**file) for file in record.pop("files"))
         shape = tuple(record.pop("shape"))
         records[record["name"]] = DataSet(shape=shape, files=files, **record)
     return records
 
 
-TABLES, IMAGES, TEXTS = (_read(kind) for kind in ("tables", "images", "texts"))
+_FOUND = json.loads(
+    resources.files("anchored.datasets").joinpath("registry.json").read_text("utf-8")
+)
+TABLES, IMAGES, TEXTS = (_by_name(_FOUND[kind]) for kind in ("tables", "images", "texts"))
 _ALL = TABLES | IMAGES | TEXTS
 
 # The record of each file, and the data set it belongs to, by the file's name.

@@ -287,9 +287,9 @@ class AnchoredEstimator(BaseEstimator):
 
     # Training
 
-    def _model(self, rows: Rows, y, likelihood: Likelihood, n_outputs: int, first_var) -> Model:
+    def _model(self, rows: Rows, likelihood: Likelihood, n_outputs: int, first_var) -> Model:
         """What is trained on standardised rows."""
-        data = Data.make(rows.x, y, rows.weight)
+        data = Data.make(rows.x, rows.y, rows.weight)
         network = self._make_network(n_outputs, len(rows.y))
         prior = self.prior
         if not isinstance(prior, Prior):

@@ -121,7 +121,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             some = rows.first(CLASS_ROWS)
             twin = self._twin(len(rows.y), rows.x.shape[1])
             first_var = tune_classification(twin, some, rows.y[:, 0], rows.weight)
-        model = self._model(rows, rows.y, Categorical(), len(classes), first_var)
+        model = self._model(rows, Categorical(), len(classes), first_var)
         folds = None
         if traits(model.network).vmappable:  # networks that run one by one are slow
             folds = plan_folds(len(rows.y), rows.groups, *_FOLDS, _MANY, tuning.MANY_ROWS)

@@ -169,7 +169,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         first_var, noise_var = self._tune(rows, given)
         likelihood = HeteroskedasticGaussian() if noise_var is None else Gaussian(noise_var)
         n_outputs = rows.y.shape[1] * (2 if noise_var is None else 1)
-        model = self._model(rows, rows.y, likelihood, n_outputs, first_var)
+        model = self._model(rows, likelihood, n_outputs, first_var)
         key, folds = random_key(self.random_state), None
         # Networks that run one by one are slow: they get no others beside them.
         if given is None and noise_var is not None and traits(model.network).vmappable:

@@ -3,8 +3,7 @@
 import numpy as np
 
 from anchored.errors import bad_value
-
-_MAX_INPUT = 1e30  # standardised; float32 ends at 3e38
+from anchored.model.runtime import MAX_INPUT
 
 
 def whole(argument: str, value) -> int:
@@ -36,9 +35,9 @@ def check_tokens(network, x: np.ndarray) -> np.ndarray:
 
 def check_range(z: np.ndarray) -> np.ndarray:
     """Refuse standardised inputs that single precision cannot hold."""
-    if z.dtype.kind == "f" and not np.all(np.abs(z) < _MAX_INPUT):
+    if z.dtype.kind == "f" and not np.all(np.abs(z) < MAX_INPUT):
         raise ValueError(
-            f"`X` has values more than {_MAX_INPUT:.0e} deviations of the training data away "
+            f"`X` has values more than {MAX_INPUT:.0e} deviations of the training data away "
             "from its mean; check the units or clip them."
         )
     return z

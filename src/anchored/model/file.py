@@ -97,7 +97,7 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
     members = _unpack_members(found.object("ensemble"), arrays, number)
     network = members.network
     if network.is_dense and network.row_shape != (n_features,):
-        need = f"{quoted(network.row_shape)[1:-2]}, as the network has it"
+        need = f"{network.row_shape and network.row_shape[0]}, as the network has it"
         raise found.wrong("n_features", n_features, need)
     names = None if found.absent("feature_names") else found.texts("feature_names")
     if names is not None and len(names) != n_features:
