@@ -344,13 +344,22 @@ def _begun(
     # An optimiser may treat leaves differently, and large ones take longer to join than to step.
     if schedule.optimiser is not None or isinstance(member_map, OneByOne):
         extra = extra._replace(scale=jax.tree.map(_one_for_all, extra.scale))
-        return begin(seed, MemberLoss(network, None), start, own, extra, schedule, member_map)
+        unit = _unit(extra.scale, schedule)
+        loss = MemberLoss(network, None)
+        return begin(seed, loss, start, own, extra, schedule, member_map, unit=unit)
     # Adam does not: one vector for each small member compiles and runs faster.
     start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
     scale = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(extra.scale)])
     own, extra = own._replace(centre=centre), extra._replace(scale=on_device(scale))
-    loss = MemberLoss(network, raveller)
-    return begin(seed, loss, start, own, extra, schedule, member_map, raveller)
+    loss, unit = MemberLoss(network, raveller), _unit(extra.scale, schedule)
+    return begin(seed, loss, start, own, extra, schedule, member_map, raveller, unit)
+
+
+def _unit(scale: Params, schedule: Schedule) -> Params | None:
+    """What Adam's steps are measured in; where the prior is flat, one."""
+    if not schedule.in_prior_units or schedule.optimiser is not None:
+        return None
+    return jax.tree.map(lambda s: on_device(np.where(np.isinf(s), 1.0, s).astype(s.dtype)), scale)
 
 
 def _one_for_all(scale: Array) -> Array:
@@ -365,7 +374,7 @@ def _restarted(
     plan, own = state.plan, take_members(state.own, members)
     theta = start if plan.raveller is None else plan.raveller.ravel_members(start)
     given = (state.seed, plan.loss, theta, own, state.extra)
-    return begin(*given, schedule, plan.member_map, plan.raveller)
+    return begin(*given, schedule, plan.member_map, plan.raveller, state.unit)
 
 
 def _with_members(tree: Params, index: np.ndarray, others: Params) -> Params:

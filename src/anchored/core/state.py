@@ -74,6 +74,7 @@ class EnsembleState:
     step : steps taken so far.
     seed : of the order of the rows.
     log_rate, log_decay : logarithms of the rate and of its factor every 20 steps.
+    unit : what a step of Adam is measured in: the prior's scale of each parameter, or None for one.
     plan : loss, optimiser, batch size and how members are run: part of compiled programs.
     """
 
@@ -85,6 +86,7 @@ class EnsembleState:
     seed: Any
     log_rate: Any  # logarithms, because a power with a whole exponent is slow
     log_decay: Any
+    unit: Params | None
     plan: Plan = dataclasses.field(metadata={"static": True})
 
     @property
@@ -210,6 +212,7 @@ class _Shared(NamedTuple):
     seed: Array
     log_rate: Array
     log_decay: Array
+    unit: Params | None
     extra: Any
 
     @classmethod
@@ -224,6 +227,7 @@ class _Shared(NamedTuple):
             seed=_number(state.seed, np.uint32),
             log_rate=_number(state.log_rate, np.float32),
             log_decay=_number(state.log_decay, np.float32),
+            unit=state.unit,
             extra=state.extra,
         )
 
@@ -247,6 +251,8 @@ class _Step:
         gradient = jax.grad(self.loss)(now.theta, own, s.extra, batch)
         rate = jnp.exp(s.log_rate + s.log_decay * (step // DECAY_EVERY))
         updates, opt_state = self.optimiser.update(gradient, now.opt_state, now.theta)
+        if s.unit is not None:
+            updates = jax.tree.map(jnp.multiply, updates, s.unit)
         return _Moving(jax.tree.map(lambda p, u: p + rate * u, now.theta, updates), opt_state)
 
 

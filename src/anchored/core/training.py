@@ -55,6 +55,8 @@ class Schedule:
         first, or of max(1, |objective|). 0 trains to the end.
     optimiser : an optax transformation used as it is, in place of Adam; the two rates above
         are then ignored.
+    in_prior_units : Adam's steps are in units of the prior's scale of each parameter, so that
+        parameters of wide and of narrow priors get there in as many steps.
     max_seconds : if the whole run would take longer, it is cut short, and the learning rate
         falls to 1 % of its start by then; checked at every look at the objective but the first.
     """
@@ -65,6 +67,7 @@ class Schedule:
     decay_rate: float = 1.0
     tolerance: float = 0.0
     optimiser: optax.GradientTransformation | None = None
+    in_prior_units: bool = False
     max_seconds: float = math.inf
 
     def __post_init__(self):
@@ -146,6 +149,7 @@ def begin(
     schedule: Schedule,
     member_map: MemberMap,
     raveller: Raveller | None = None,
+    unit: Params | None = None,
 ) -> EnsembleState:
     """The state before the first step; ``seed`` sets the batch order, which all members share."""
     own_rate = schedule.optimiser is not None
@@ -159,6 +163,7 @@ def begin(
         seed=np.uint32(seed),
         log_rate=np.float32(0.0 if own_rate else math.log(schedule.learning_rate)),
         log_decay=np.float32(0.0 if own_rate else math.log(schedule.decay_rate)),
+        unit=unit,
         plan=plan,
     )
 
