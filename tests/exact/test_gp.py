@@ -141,5 +141,5 @@ def test_evidence_of_many_numbers_of_rows_shares_three_programs(rng):
         value, *_ = gp.evidence_gradient(twin, np.array([0.3]), x, y, 0.1)
         kernel = Kernel.paper(np.exp(0.3), 2, (50,), "relu")
         assert value == pytest.approx(gp.log_evidence(kernel, x, y, 0.1), rel=1e-9)
-    after = gp._compiled_slopes._cache_size(), gp._compiled_covariance._cache_size()
+    after = gp._compiled_pull_back._cache_size(), gp._compiled_covariance._cache_size()
     assert after == (3, 3)

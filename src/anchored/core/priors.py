@@ -63,6 +63,11 @@ class Prior:
         scale = jax.tree.map(lambda leaf, v: filled(leaf, math.sqrt(v)), shapes, variances)
         return cls(mean, scale)
 
+    def with_relevance(self, relevance: np.ndarray) -> "Prior":
+        """With the variance of each input's weights times its relevance [feature]."""
+        variance = np.square(np.asarray(self.scale[0]["weight"])) * np.asarray(relevance)[:, None]
+        return self.with_leaf("0/weight", variance=variance)
+
     def with_leaf(self, path: str, *, variance=None, mean=None) -> "Prior":
         """Replace the variance and/or mean of one leaf (values broadcast to its shape)."""
         paths = leaf_paths(self.scale)

@@ -2,8 +2,11 @@
 
 This is the paper's own way of tuning (appendix E), by gradient instead of a grid: the
 exact GP that the network tends to has a marginal likelihood, and its maximum over the
-input layer's variance and the noise needs no training and no validation data.
-For classes the evidence is Laplace's approximation, one class against the rest.
+input layer's variance and the noise needs no training and no validation data. So does the
+relevance of each column of a table, a factor on the variance of its weights: columns that tell
+nothing get a small one. Where the rows say little of a column, its relevance stays near one.
+For classes the evidence is Laplace's approximation, one class against the rest; their relevances
+are those of a regression of the labels.
 """
 
 import dataclasses
@@ -16,10 +19,14 @@ from scipy import optimize
 from anchored.exact import gp
 from anchored.exact.kernels import Kernel
 
-MAX_ROWS = 2_000  # most rows the evidence of a regression is computed on
+MAX_ROWS = 1_000  # most rows the evidence of a regression is computed on
 _FIRST_ROWS = 500  # rows of a first, cheap search
 CLASS_ROWS = 500  # most rows for classes: every evidence takes several factorisations
 _MAX_CLASSES = 10  # classes whose evidence is averaged
+_SHOWN_CLASSES = 3  # the largest ones, whose labels tell what is relevant
+_ROWS_PER_COLUMN = 5  # fewer rows for each column say nothing of single ones
+_RELEVANCE_SPREAD = 1.5  # deviation of the hyperprior of a relevance around one, in logs
+_LEAST_RELEVANCE, _MOST_RELEVANCE = 1e-4, 1e4
 # Separable classes have an evidence that is flat towards ever larger variances. A log-normal
 # hyperprior around 10, about the middle of the paper's settings, keeps them finite.
 _CLASS_SPREAD = 0.7
@@ -35,19 +42,38 @@ class Tuned(NamedTuple):
 
     first_var: float
     noise_var: np.ndarray  # [out]
+    relevance: np.ndarray  # [feature], one for all features of a column
 
 
 @dataclasses.dataclass(frozen=True)
 class Twin:
-    """The kernel of a network under the paper's prior, as a function of log first_var."""
+    """The kernel of a network under the paper's prior, as a function of logarithms.
+
+    They are those of first_var and, if they are there, of each column's relevance.
+
+    Attributes
+    ----------
+    n_features, hidden, activation : of the network.
+    columns : the number of the column that each feature comes from, or None for none in common.
+    """
 
     n_features: int
     hidden: tuple[int, ...]
     activation: str
+    columns: tuple[int, ...] | None = None
 
-    def __call__(self, log_first_var) -> Kernel:
-        first_var = jnp.exp(log_first_var[0])
-        return Kernel.paper(first_var, self.n_features, self.hidden, self.activation)
+    @property
+    def n_columns(self) -> int:
+        return self.n_features if self.columns is None else max(self.columns) + 1
+
+    def __call__(self, logs) -> Kernel:
+        first_var = jnp.exp(logs[0])
+        relevance = self.relevance(jnp.exp(logs[1:])) if len(logs) > 1 else 1.0
+        return Kernel.paper(first_var, self.n_features, self.hidden, self.activation, relevance)
+
+    def relevance(self, by_column):
+        """The relevance of each feature from that of each column."""
+        return by_column if self.columns is None else by_column[np.array(self.columns)]
 
 
 def tune_regression(
@@ -57,19 +83,24 @@ def tune_regression(
     weight: np.ndarray,
     first_var: float | None = None,
     noise_var: np.ndarray | None = None,
+    relevances: bool = False,
 ) -> Tuned:
     """Maximise the evidence over what is not given: ``first_var``, ``noise_var`` or both.
 
-    Rows are taken from the front, so they must come in random order. Several outputs share
+    With ``relevances`` also over those of the columns, if there are rows enough to tell them
+    apart. Rows are taken from the front, so they must come in random order. Several outputs share
     the kernel and have a noise each.
     """
     # Each output is a factorisation of its own.
     n_rows = max(_FIRST_ROWS, MAX_ROWS // int(np.ceil(np.cbrt(y.shape[1]))))
+    n_relevances = twin.n_columns if relevances and _can_tell(twin, len(x)) else 0
     known = _Known(first_var, noise_var)
-    theta = np.log([_START[0], *[_START[1]] * y.shape[1]])
+    theta = np.log([_START[0], *[1.0] * n_relevances, *[_START[1]] * y.shape[1]])
     for rows in sorted({min(_FIRST_ROWS, len(x)), min(n_rows, len(x))}):
         theta = _maximise(twin, x[:rows], y[:rows], weight[:rows], theta, known)
-    return Tuned(float(np.exp(theta[0])), np.exp(theta[1:]))
+    first, by_column, noise = _parts(theta, y.shape[1])
+    relevance = twin.relevance(np.exp(by_column)) if n_relevances else np.ones(twin.n_features)
+    return Tuned(float(np.exp(first)), np.exp(noise), relevance)
 
 
 class _Known(NamedTuple):
@@ -77,20 +108,37 @@ class _Known(NamedTuple):
     noise_var: np.ndarray | None
 
 
+def _can_tell(twin: Twin, n_rows: int) -> bool:
+    return 1 < twin.n_columns * _ROWS_PER_COLUMN <= n_rows
+
+
+def _parts(theta: np.ndarray, n_outputs: int) -> tuple[float, np.ndarray, np.ndarray]:
+    """Logarithms of first_var, of the relevances and of the noise."""
+    return theta[0], theta[1:-n_outputs], theta[-n_outputs:]
+
+
 def _maximise(twin, x, y, weight, theta, known: _Known) -> np.ndarray:
-    """L-BFGS over log first_var and log noise_var; known entries are held by equal bounds."""
+    """L-BFGS over logarithms; known entries are held by equal bounds."""
+    n_outputs = y.shape[1]
 
     def negative(theta):
-        value, in_first, in_noise = gp.evidence_gradient(
-            twin, theta[:1], x, y, np.exp(theta[1:]), weight
+        _, logs, log_noise = _parts(theta, n_outputs)
+        value, in_kernel, in_noise = gp.evidence_gradient(
+            twin, theta[:-n_outputs], x, y, np.exp(log_noise), weight
         )
-        return -value / len(x), -np.concatenate([in_first, in_noise]) / len(x)
+        surprise = logs / _RELEVANCE_SPREAD
+        in_kernel[1:] -= surprise / _RELEVANCE_SPREAD
+        value -= 0.5 * np.sum(np.square(surprise))
+        return -value / len(x), -np.concatenate([in_kernel, in_noise]) / len(x)
 
-    bounds = [np.log(FIRST_VAR_RANGE)] + [np.log(NOISE_RANGE)] * y.shape[1]
+    n_relevances = len(theta) - 1 - n_outputs
+    bounds = [np.log(FIRST_VAR_RANGE)]
+    bounds += [np.log((_LEAST_RELEVANCE, _MOST_RELEVANCE))] * n_relevances
+    bounds += [np.log(NOISE_RANGE)] * n_outputs
     if known.first_var is not None:
         bounds[0] = np.repeat(np.log(known.first_var), 2)
     if known.noise_var is not None:
-        bounds[1:] = [np.repeat(np.log(noise), 2) for noise in known.noise_var]
+        bounds[-n_outputs:] = [np.repeat(np.log(noise), 2) for noise in known.noise_var]
     theta = np.clip(theta, *np.transpose(bounds))
     # 1e-6 nats a row is far below what another choice of rows would change.
     options = {"ftol": 1e-6, "gtol": 1e-4, "maxiter": 50}
@@ -99,19 +147,24 @@ def _maximise(twin, x, y, weight, theta, known: _Known) -> np.ndarray:
     ).x
 
 
-def tune_classification(twin: Twin, x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> float:
+def tune_classification(
+    twin: Twin, x: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> tuple[float, np.ndarray]:
     """``first_var`` of highest Laplace evidence for class numbers ``labels`` [batch].
 
-    In a softmax over K classes one class against the rest is a difference of logits, whose
-    variance is K / (K - 1) times that of one logit.
+    And the relevance of each feature. In a softmax over K classes one class against the rest is a
+    difference of logits, whose variance is K / (K - 1) times that of one logit.
     """
     n_classes = len(np.unique(labels))
     x, labels, weight = x[:CLASS_ROWS], labels[:CLASS_ROWS], weight[:CLASS_ROWS]
     classes, counts = np.unique(labels, return_counts=True)
     shown = classes[np.argsort(-counts)][: 1 if n_classes == 2 else _MAX_CLASSES]
+    relevance = _class_relevance(twin, x, labels, weight, shown[:_SHOWN_CLASSES])
 
     def negative(log_first_var):
-        kernel = twin(np.array([log_first_var]))
+        kernel = Kernel.paper(
+            np.exp(log_first_var), twin.n_features, twin.hidden, twin.activation, relevance
+        )
         values = [
             gp.laplace_log_evidence(kernel, x, np.where(labels == c, 1.0, -1.0), weight)
             for c in shown
@@ -122,4 +175,14 @@ def tune_classification(twin: Twin, x: np.ndarray, labels: np.ndarray, weight: n
     found: Any = optimize.minimize_scalar(
         negative, bounds=np.log(FIRST_VAR_RANGE), method="bounded", options={"xatol": 0.1}
     )
-    return float(np.exp(found.x)) * (n_classes - 1) / n_classes
+    return float(np.exp(found.x)) * (n_classes - 1) / n_classes, relevance
+
+
+def _class_relevance(twin, x, labels, weight, shown) -> np.ndarray:
+    """By the regression of whether a row is of each of some classes."""
+    is_class = np.equal(labels[:, None], shown).astype(float)
+    share = np.average(is_class, axis=0, weights=weight)
+    if not _can_tell(twin, len(x)) or np.any((share == 0) | (share == 1)):
+        return np.ones(twin.n_features)
+    y = (is_class - share) / np.sqrt(share * (1 - share))
+    return tune_regression(twin, x, y, weight, relevances=True).relevance

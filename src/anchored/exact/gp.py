@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import linalg, special
 
@@ -126,24 +125,23 @@ def evidence_gradient(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Evidence of ``make_kernel(theta)``, its gradient in theta and in log noise_var.
 
-    For a slope S of the covariance C the evidence changes by (a' S a - tr(C^-1 S)) / 2 with
-    a = C^-1 y. JAX gives the slopes of the kernel; no Cholesky factor is differentiated.
+    In the covariance C the evidence has the gradient (a a' - C^-1) / 2 with a = C^-1 y. JAX pulls
+    it back through the kernel, once for all of theta; no Cholesky factor is differentiated.
     """
     x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
-    prior_cov, slopes = _covariance_and_slopes(make_kernel, theta, x)
-    value, in_theta, in_log_noise = 0.0, np.zeros(len(theta)), np.zeros(len(noise_var))
+    prior_cov = _covariance_of(make_kernel, theta, x)
+    value, in_cov, in_log_noise = 0.0, np.zeros_like(prior_cov), np.zeros(len(noise_var))
     for out, (noise, target) in enumerate(zip(noise_var, y.T, strict=True)):
         factor = _factor(prior_cov, noise / weight)
         evidence, alpha = _output_evidence(factor, target, noise, weight)
-        inverse, _ = _invert(factor, lower=1, overwrite_c=1)  # lower half only
-        diagonal = np.diag(inverse)
-        for i, slope in enumerate(slopes):
-            trace = 2 * np.vdot(inverse, slope) - diagonal @ np.diag(slope)
-            in_theta[i] += 0.5 * (alpha @ slope @ alpha - trace)
-        in_log_noise[out] = 0.5 * (alpha**2 - diagonal) @ (noise / weight)
+        inverse, _ = _invert(factor, lower=1, overwrite_c=1)
+        inverse = np.tril(inverse)  # the lower half is all there is
+        inverse += np.tril(inverse, -1).T
+        in_log_noise[out] = 0.5 * (alpha**2 - np.diag(inverse)) @ (noise / weight)
         in_log_noise[out] -= 0.5 * np.sum(weight - 1)
+        in_cov += 0.5 * (np.outer(alpha, alpha) - inverse)
         value += evidence
-    return value, in_theta, in_log_noise
+    return value, _pulled_back(make_kernel, theta, x, in_cov), in_log_noise
 
 
 def laplace_log_evidence(kernel: Kernel, x, labels, weight=None) -> float:
@@ -210,12 +208,20 @@ def _variance(kernel: Kernel, x: np.ndarray) -> np.ndarray:
         return np.asarray(_compiled_variance(kernel, _filled(x)))[: len(x)]
 
 
-def _covariance_and_slopes(make_kernel, theta, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Prior covariance and its derivative [parameter, batch, batch] in each of theta."""
+def _covariance_of(make_kernel, theta, x: np.ndarray) -> np.ndarray:
+    """Prior covariance for the parameters theta of a kernel."""
     with jax.enable_x64(True):
-        found = map(np.asarray, _compiled_slopes(make_kernel, theta, _filled(x)))
-    covariance, slopes = (array[..., : len(x), : len(x)] for array in found)
-    return covariance, slopes
+        found = np.asarray(_compiled_covariance_of(make_kernel, theta, _filled(x)))
+    return found[: len(x), : len(x)].copy()
+
+
+def _pulled_back(make_kernel, theta, x: np.ndarray, in_cov: np.ndarray) -> np.ndarray:
+    """The gradient in theta of what has the gradient ``in_cov`` in the prior covariance."""
+    filled = _filled(x)
+    spare = len(filled) - len(x)
+    with jax.enable_x64(True):
+        pulled = _compiled_pull_back(make_kernel, theta, filled, np.pad(in_cov, (0, spare)))
+    return np.array(pulled)
 
 
 def _filled(x: np.ndarray) -> np.ndarray:
@@ -235,8 +241,11 @@ def _compiled_variance(kernel: Kernel, x):
 
 
 @partial(jax.jit, static_argnums=0)
-def _compiled_slopes(make_kernel, theta, x):
-    def slope(direction):
-        return jax.jvp(lambda t: make_kernel(t).covariance(x, x), (theta,), (direction,))
+def _compiled_covariance_of(make_kernel, theta, x):
+    return make_kernel(theta).covariance(x, x)
 
-    return jax.vmap(slope, out_axes=(None, 0))(jnp.eye(len(theta)))
+
+@partial(jax.jit, static_argnums=0)
+def _compiled_pull_back(make_kernel, theta, x, in_cov):
+    _, pull = jax.vjp(lambda t: make_kernel(t).covariance(x, x), theta)
+    return pull(in_cov)[0]

@@ -83,14 +83,23 @@ class Kernel:
 
     @classmethod
     def paper(
-        cls, first_var, n_features: int, hidden: tuple[int, ...], activation: str
+        cls,
+        first_var,
+        n_features: int,
+        hidden: tuple[int, ...],
+        activation: str,
+        relevance: Number = 1.0,
     ) -> "Kernel":
-        """The twin of an MLP under the paper's prior; hidden biases have variance 1 / fan_in."""
+        """The twin of an MLP under the paper's prior; hidden biases have variance 1 / fan_in.
+
+        ``relevance`` [feature] multiplies the variance of each feature's weights.
+        """
         if activation not in NEAREST:
             raise unknown_name("activation", activation, NEAREST)
         inner = tuple((1.0 / width, 1.0) for width in hidden[:-1])
         last = ((0.0, 1.0),) if hidden else ()
-        return cls(first_var, first_var / n_features, inner + last, NEAREST[activation])
+        weight_var = first_var / n_features * relevance
+        return cls(first_var, weight_var, inner + last, NEAREST[activation])
 
     def covariance(self, x1: Array, x2: Array) -> Array:
         """Covariance [batch1, batch2] between the outputs at two sets of inputs."""
