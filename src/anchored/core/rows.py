@@ -10,11 +10,15 @@ import numpy as np
 
 from anchored.core.tree import is_traced, on_device
 from anchored.errors import bad_value
+from anchored.prediction.special import limited
 from anchored.typing import Array
 
 _PIECE_BYTES = 2**26  # read at a time from rows that stay where they are
 _TABLE_ROWS, _IMAGE_ROWS = 16_384, 512
 _LEAST_LENGTH, _FEW_LENGTHS = 16, 2_048  # of padded rows: the least; very few up to here
+_FAR_OUT = 8.0  # robust deviations; a column with values beyond has a limit ...
+_LIMIT = 4.0  # ... of as many
+_QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
 _ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
 
 # Changes a batch of inputs at random, as they are before standardising: (generator, x) -> x.
@@ -210,11 +214,15 @@ def _padded(array: np.ndarray, size: int, dtype) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Standardiser:
-    """z = (x - mean) / scale, column by column; constant columns keep scale one."""
+    """z = (x - mean) / scale, column by column; constant columns keep scale one.
+
+    Where a column has a ``limit``, z is then bent smoothly so that it stays within it.
+    """
 
     mean: np.ndarray
     scale: np.ndarray
     keeps_type: bool = False  # leaves its input as it is, type included
+    limit: np.ndarray | None = None  # [column]; infinite for none
 
     @classmethod
     def fit(cls, x: np.ndarray, weight: np.ndarray) -> "Standardiser":
@@ -258,10 +266,30 @@ class Standardiser:
         # What is constant up to rounding carries no information.
         return cls(mean, np.where(scale > _ROUNDING * np.abs(mean), scale, 1.0))
 
+    def robust(self, x: np.ndarray, weight: np.ndarray) -> "Standardiser":
+        """With a limit for columns that have values far out.
+
+        They are centred on their median, in units of their middle half: single huge values
+        neither squeeze all others together nor pull at the networks.
+        """
+        low, middle, high = (
+            np.quantile(x, q, axis=0, weights=weight, method="inverted_cdf")
+            for q in (0.25, 0.5, 0.75)
+        )
+        unit = np.where(high > low, (high - low) / _QUARTILES, self.scale)
+        far = np.max(np.abs(x - middle), axis=0) > _FAR_OUT * unit
+        if not far.any():
+            return self
+        return Standardiser(
+            np.where(far, middle, self.mean),
+            np.where(far, unit, self.scale),
+            limit=np.where(far, _LIMIT, np.inf),
+        )
+
     def forward(self, x: np.ndarray) -> np.ndarray:
         if self.keeps_type:
             return x
-        return (x - self.mean) / self.scale
+        return limited((x - self.mean) / self.scale, self.limit)
 
 
 def merge_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray):

@@ -39,7 +39,7 @@ _PLAIN = (
     "temperature",
     "provenance",
 )
-_VECTORS = ("x_mean", "x_scale", "novelty_scale")
+_VECTORS = ("x_mean", "x_scale", "x_limit", "novelty_scale")
 _MAX_LAYERS = 1_000
 _MAX_LOG_NOISE = 100.0
 _MAX_SCORE = 1e3  # of a knot of the correction
@@ -102,10 +102,12 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
     names = None if found.absent("feature_names") else found.texts("feature_names")
     if names is not None and len(names) != n_features:
         raise found.wrong("feature_names", names, f"{n_features} of them")
-    x_mean = x_scale = None
+    x_mean = x_scale = x_limit = None
     if "x_scale" in arrays or network.is_dense:
         shape = (n_features,) if network.is_dense else arrays.below("x_scale")[""]
         x_mean, x_scale = arrays.take("x_mean", shape), arrays.take("x_scale", shape, above=0)
+        if "x_limit" in arrays:
+            x_limit = arrays.take("x_limit", shape, above=0, finite=False)
     regression = classes = None
     if (given := found.optional_object("regression")) is not None:
         regression = _unpack_regression(given, arrays, network, n_features, number)
@@ -128,6 +130,7 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
         prior_scale=_take_leaves("prior/scale", arrays, like, finite=False),
         x_mean=x_mean,
         x_scale=x_scale,
+        x_limit=x_limit,
         regression=regression,
         classes=classes,
         temperature=temperature,

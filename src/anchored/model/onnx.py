@@ -123,7 +123,12 @@ class _Graph:
 
     def standardised(self, x: str, fitted: FittedModel) -> str:
         centred = self.add("Sub", [self.cast(x, np.float64), self.constant(fitted.x_mean)])
-        return self.add("Div", [centred, self.constant(fitted.x_scale)])
+        z = self.add("Div", [centred, self.constant(fitted.x_scale)])
+        if fitted.x_limit is None:
+            return z
+        share = self.add("Mul", [z, self.constant(1.0 / fitted.x_limit)])
+        square = self.add("Add", [self.add("Mul", [share, share]), self.constant(1.0)])
+        return self.add("Div", [z, self.add("Sqrt", [square])])
 
     def network(self, x: str, network: NetworkRecord, params: Leaves) -> str:
         """Outputs [member, row, out] of the networks, in single precision."""

@@ -175,6 +175,7 @@ class FittedModel:
     columns : names of the data frame's columns; None if it was fitted on an array.
     members, prior_mean, prior_scale : in standardised units.
     x_mean, x_scale : of the inputs, None if they are used as they are.
+    x_limit : [feature] that standardised inputs stay within, infinite for none; None if all are.
     classes : labels of a classifier.
     temperature : probabilities p are turned into p^(1 / temperature), normalised.
     novelty_scale : what counts as much: epistemic deviation [out], or for classes mutual
@@ -195,6 +196,7 @@ class FittedModel:
     prior_scale: Leaves
     x_mean: np.ndarray | None
     x_scale: np.ndarray | None
+    x_limit: np.ndarray | None
     regression: Regression | None
     classes: np.ndarray | None
     temperature: float = 1.0
@@ -210,7 +212,9 @@ class FittedModel:
 
     def standardised(self, x: np.ndarray) -> np.ndarray:
         """Inputs as the networks take them."""
-        return x if self.x_mean is None else (x - self.x_mean) / self.x_scale
+        if self.x_mean is None:
+            return x
+        return special.limited((x - self.x_mean) / self.x_scale, self.x_limit)
 
     def predictive(self, outputs: np.ndarray, z: np.ndarray) -> Predictive:
         """The predictive of outputs [member, row, out] at standardised rows."""

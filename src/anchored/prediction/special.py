@@ -157,3 +157,8 @@ def _erf_fit() -> list[float]:
     values = [math.erfc(v) * math.exp(v * v) for v in z]
     fit = Chebyshev(chebyshev.chebfit(nodes, values, _N_ERF - 1), domain=[least, 1])
     return fit.convert(kind=Polynomial).coef[::-1].tolist()
+
+
+def limited(z: np.ndarray, limit: np.ndarray | None) -> np.ndarray:
+    """Values bent smoothly so that none is beyond its ``limit``, which may be infinite."""
+    return z if limit is None else z / np.hypot(1.0, z / limit)

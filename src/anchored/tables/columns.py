@@ -35,6 +35,11 @@ class Numeric:
         return self.name, *([_is_missing(self.name)] if self.has_missing else ())
 
     @property
+    def indicators(self) -> tuple[bool, ...]:
+        """Which of the features are 1 for some cells and 0 for all others."""
+        return False, *([True] if self.has_missing else ())
+
+    @property
     def written(self) -> str:
         return "" if self.form == PLAIN else f"numbers like {self.form}"
 
@@ -65,6 +70,10 @@ class Boolean:
         return f"{self.name}={self.truth}", *([_is_missing(self.name)] if self.has_missing else ())
 
     @property
+    def indicators(self) -> tuple[bool, ...]:
+        return (True,) * len(self.feature_names)
+
+    @property
     def need(self) -> str:
         return f"{TRUTHS[self.truth]!r} or {self.truth!r}"
 
@@ -90,6 +99,10 @@ class Category:
         own = tuple(f"{self.name}={level}" for level in self.levels)
         missing = (_is_missing(self.name),) if self.has_missing else ()
         return *own, f"{self.name} is other", *missing
+
+    @property
+    def indicators(self) -> tuple[bool, ...]:
+        return (True,) * len(self.feature_names)
 
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Place [row] of the one feature that is 1; any cell can be read."""
@@ -123,6 +136,11 @@ class Date:
         circle = [f"{self.name}: {part} of {c}" for c in self.cycles for part in ("sine", "cosine")]
         missing = (_is_missing(self.name),) if self.has_missing else ()
         return f"{self.name}: days", *circle, *missing
+
+    @property
+    def indicators(self) -> tuple[bool, ...]:
+        flags = [False] * len(self.feature_names)
+        return *flags[1:], self.has_missing
 
     @property
     def written(self) -> str:

@@ -116,6 +116,11 @@ class Encoder:
         """The column that each feature comes from."""
         return tuple(column.name for column in self.columns for _ in column.feature_names)
 
+    @property
+    def indicators(self) -> np.ndarray:
+        """Whether each feature [feature] is 1 for a level or a missing cell, and 0 elsewhere."""
+        return np.array([flag for column in self.columns for flag in column.indicators])
+
     def transform(self, table: Table) -> np.ndarray:
         """Features [row, feature] of a table with the same columns, in any order."""
         self.check(table.columns)
