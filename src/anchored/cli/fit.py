@@ -42,7 +42,7 @@ def fit(
     hidden: Hidden = None,
     method: Annotated[
         str, typer.Option(help="anchored, regularised, unconstrained, deep or rms.")
-    ] = "anchored",
+    ] = "rms",
     settings: Annotated[
         Path | None, typer.Option(help="File of `anchored tune`: prior, noise and training.")
     ] = None,

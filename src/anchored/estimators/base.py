@@ -159,8 +159,9 @@ class AnchoredEstimator(BaseEstimator):
         own = self.network is not None
         return {"allow_nd": own, "dtype": "numeric" if own else [np.float64, np.float32]}
 
-    def _rows(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, groups) -> Rows:
+    def _rows(self, inputs: Inputs, y: np.ndarray, weight: np.ndarray, groups) -> Rows:
         """Rows to train on; those of a memory map, or to be augmented, stay where they are."""
+        X = inputs.x
         if groups is not None:
             check_consistent_length(X, groups)
             groups = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -171,7 +172,7 @@ class AnchoredEstimator(BaseEstimator):
         else:  # equal rows of different groups stay apart
             x, y, weight = merge_rows(X, np.column_stack([y, groups]), weight)
             y, groups = y[:, :-1], y[:, -1].astype(int)
-        standardiser = self._input_standardiser(x, weight)
+        standardiser = self._input_standardiser(x, weight, inputs.encoder)
         return Rows(check_range(standardiser.forward(x)), y, weight, groups, standardiser)
 
     def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups) -> Rows:
@@ -191,11 +192,15 @@ class AnchoredEstimator(BaseEstimator):
     def _takes_tokens(self) -> bool:
         return self.network is not None and traits(self.network).takes_tokens
 
-    def _input_standardiser(self, x: np.ndarray, weight: np.ndarray) -> Standardiser:
+    def _input_standardiser(self, x: np.ndarray, weight: np.ndarray, encoder) -> Standardiser:
         if self._takes_tokens():
             check_tokens(self.network, x)
             return Standardiser.identity()
-        return Standardiser.fit(x.astype(np.float64, copy=False), weight)
+        x = x.astype(np.float64, copy=False)
+        found = Standardiser.fit(x, weight)
+        if encoder is not None:  # a rare level shall not weigh more than a frequent one
+            found = dataclasses.replace(found, scale=np.where(encoder.indicators, 1.0, found.scale))
+        return found if x.ndim > 2 else found.robust(x, weight)
 
     def _standardised(self, X) -> Any:
         """Inputs of a fitted estimator as the networks take them; memory maps stay unread."""
@@ -235,11 +240,14 @@ class AnchoredEstimator(BaseEstimator):
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 
-    def _twin(self, n_rows: int, n_features: int) -> Twin:
+    def _twin(self, n_rows: int, n_features: int, encoder=None) -> Twin:
         """Kernel whose evidence tunes; networks that have none borrow one ReLU layer's."""
         network = self._make_network(1, n_rows)
+        columns = None
+        if encoder is not None:
+            columns = tuple(np.unique(encoder.feature_columns, return_inverse=True)[1].tolist())
         if isinstance(network, MLP):
-            return Twin(n_features, network.hidden, network.activation)
+            return Twin(n_features, network.hidden, network.activation, columns)
         return Twin(n_features, (1,), "relu")
 
     def _given_first_var(self) -> float | None:
@@ -280,6 +288,8 @@ class AnchoredEstimator(BaseEstimator):
         if "decay_rate" in given:
             decay = positive("decay_rate", given["decay_rate"])
             schedule = dataclasses.replace(schedule, decay_rate=decay)
+        # What a search found, it found in the units of the parameters themselves.
+        schedule = dataclasses.replace(schedule, in_prior_units=self._tuned is None)
         if self.max_seconds is None:
             return schedule
         most = positive("max_seconds", self.max_seconds, "a positive number of seconds or None")
@@ -287,13 +297,17 @@ class AnchoredEstimator(BaseEstimator):
 
     # Training
 
-    def _model(self, rows: Rows, likelihood: Likelihood, n_outputs: int, first_var) -> Model:
+    def _model(
+        self, rows: Rows, likelihood: Likelihood, n_outputs: int, first_var, relevance=None
+    ) -> Model:
         """What is trained on standardised rows."""
         data = Data.make(rows.x, rows.y, rows.weight)
         network = self._make_network(n_outputs, len(rows.y))
         prior = self.prior
         if not isinstance(prior, Prior):
             prior = Prior.for_network(network, data.x[:1], first_var)
+            if relevance is not None and self._has_twin():
+                prior = prior.with_relevance(relevance)
         _, outputs = model_shapes(network, data.x.shape[1:], data.x.dtype)
         if outputs.shape[-1] != n_outputs:
             raise ValueError(
@@ -344,6 +358,7 @@ class AnchoredEstimator(BaseEstimator):
             prior_scale=as_leaves(model.prior.scale),
             x_mean=None if scaler.keeps_type else np.asarray(scaler.mean, np.float64),
             x_scale=None if scaler.keeps_type else np.asarray(scaler.scale, np.float64),
+            x_limit=scaler.limit,
             encoder=inputs.encoder,
             **parts,
         )

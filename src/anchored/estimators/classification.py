@@ -36,7 +36,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     Parameters
     ----------
     hidden, activation, n_members, network, prior : as in `AnchoredRegressor`.
-    method : anchored, rms, regularised, unconstrained, or deep (here as unconstrained).
+    method : rms, anchored, regularised, unconstrained, or deep (here as unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
     max_seconds, random_state, verbose : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
@@ -68,7 +68,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         hidden="auto",
         activation="relu",
         n_members=10,
-        method="anchored",
+        method="rms",
         network=None,
         prior="auto",
         epochs="auto",
@@ -115,13 +115,13 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
                 f"class, {classes[0]!r}."
             )
         labels = np.asarray(np.searchsorted(classes, y), np.float64)[:, None]
-        rows = self._rows(inputs.x, labels, weight, groups)
-        first_var = self._given_first_var() or 1.0
+        rows = self._rows(inputs, labels, weight, groups)
+        first_var, relevance = self._given_first_var() or 1.0, None
         if self._needs_first_var():
             some = rows.first(CLASS_ROWS)
-            twin = self._twin(len(rows.y), rows.x.shape[1])
-            first_var = tune_classification(twin, some, rows.y[:, 0], rows.weight)
-        model = self._model(rows, Categorical(), len(classes), first_var)
+            twin = self._twin(len(rows.y), rows.x.shape[1], inputs.encoder)
+            first_var, relevance = tune_classification(twin, some, rows.y[:, 0], rows.weight)
+        model = self._model(rows, Categorical(), len(classes), first_var, relevance)
         folds = None
         if traits(model.network).vmappable:  # networks that run one by one are slow
             folds = plan_folds(len(rows.y), rows.groups, *_FOLDS, _MANY, tuning.MANY_ROWS)

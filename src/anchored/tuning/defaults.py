@@ -2,7 +2,7 @@
 
 from anchored.core.training import Schedule
 
-N_STEPS = 30_000
+N_STEPS = 10_000
 FEW_ROWS = 500
 MANY_ROWS = 5_000  # from here on a second hidden layer pays
 TOLERANCE = 1e-4
