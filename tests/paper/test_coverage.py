@@ -270,7 +270,7 @@ def test_spreads_and_shares_are_held_against_the_reference_on_the_same_truths():
         "over that of exact GP, median over the problems, inside / outside: anchored 0.25" in text
     )
     assert "in points, inside / outside: anchored -40 ± 0 / -40 ± 0." in text
-    assert "exact GP 1 / 1 of 1; anchored 0 / 0 of 1." in text
+    assert text.count("too few truths to tell): exact GP 1 right; anchored 1 too sure.") == 2
     classes = {("1d-100-classes", "nuts"): 0.9, ("1d-100-classes", "rms"): 0.9}
     text = " ".join(told(made_up(classes, log_var={"rms": np.log(1.5)}))["findings"])
     assert "over that of NUTS, median over the problems, inside / outside: rms 1.50 / 1.50." in text
@@ -281,12 +281,12 @@ def test_spreads_and_shares_are_held_against_the_reference_on_the_same_truths():
     [
         (Mean(0.87, 0.001, 20, 19), "right"),
         (Mean(0.80, 0.04, 20, 19), "too sure"),
-        (Mean(0.80, 0.04, 4, 3), "right"),  # so few cannot tell
-        (Mean(0.80, None, 1, 0), "too sure"),
+        (Mean(0.80, 0.04, 4, 3), "unclear"),  # so few cannot tell
+        (Mean(0.80, None, 1, 0), "unclear"),
         (Mean(0.99, 0.001, 20, 19), "too wide"),
     ],
 )
-def test_a_share_is_right_if_it_is_near_or_may_be(mean, word):
+def test_a_share_is_right_if_near_and_wrong_only_if_the_truths_can_tell(mean, word):
     assert verdict(mean) == word
 
 

@@ -15,6 +15,7 @@ from anchored.paper.tables.coverage_results import (
     LEVEL,
     MAIN_KINDS,
     MAIN_ROWS,
+    VERDICTS,
     Mean,
     Results,
     Score,
@@ -23,6 +24,7 @@ from anchored.paper.tables.coverage_results import (
     is_main,
     log_var,
     reference,
+    verdict,
 )
 from anchored.paper.tables.coverage_scores import LEVELS, N_RANKED
 
@@ -73,8 +75,7 @@ def _in_region(
         "held": Mean.of(results.mean(case, name, held) for case in main),
         "beyond": Mean.of(results.mean(case, name, beyond(region)) for case in main),
         "less": Mean.of(results.less_reference(case, name, held) for case in cases),
-        "n_met": len(each),
-        "n_close": sum(mean.is_close(LEVEL) for mean in each),
+        "verdicts": {word: sum(verdict(mean) == word for mean in each) for word in VERDICTS},
         "ratio": float(np.exp(np.median(logs))) if logs else None,
     }
 

@@ -19,6 +19,7 @@ from anchored.paper.tables.coverage_scores import LEVELS, N_RANKED
 
 LEVEL = 0.9  # of the tables and sentences that show one level
 CLOSE = 0.04  # from the level, within which a band counts as right
+VERDICTS = ("right", "too sure", "too wide", "unclear")
 _SURE = 0.95  # confidence from which truths tell a share from the level
 BY_CHANCE = 2 / (N_RANKED + 1)  # share of truths beyond all draws
 MAIN_ROWS, MAIN_KINDS = 100, ("medium", CLASSES)
@@ -83,12 +84,12 @@ class Mean(NamedTuple):
         value = float(np.mean([mean.value for mean in found]))
         return cls(value, error, sum(m.n for m in found), sum(m.dof for m in found))
 
-    def is_close(self, level: float) -> bool:
-        """Within `CLOSE` of a level, or so near that so few truths cannot tell."""
-        if self.error is None:
-            return abs(self.value - level) <= CLOSE
-        reach = float(stats.t(self.dof).ppf((1 + _SURE) / 2)) * self.error
-        return abs(self.value - level) <= max(CLOSE, reach)
+    @property
+    def reach(self) -> float:
+        """How far the truths leave the mean uncertain; infinite of one truth."""
+        if self.error is None or not self.dof:
+            return np.inf
+        return float(stats.t(self.dof).ppf((1 + _SURE) / 2)) * self.error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,9 +141,12 @@ class Results:
 
 
 def verdict(mean: Mean) -> str:
-    """What a share held at `LEVEL` says of the bands."""
-    if mean.is_close(LEVEL):
+    """What a share held at `LEVEL` says of the bands; one of `VERDICTS`."""
+    off = abs(mean.value - LEVEL)
+    if off <= CLOSE:
         return "right"
+    if off <= mean.reach:
+        return "unclear"
     return "too sure" if mean.value < LEVEL else "too wide"
 
 
