@@ -7,7 +7,7 @@ PIP := .venv/$(PIP_IN) constraints.txt
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 LOWEST_FILES := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
-.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-splits bench-images bench-tables bench-demo reproduce docs pictures clean
+.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-splits bench-images bench-coverage bench-tables bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -50,6 +50,9 @@ bench-splits: .venv/test  ## all splits of a table in one program, or side by si
 bench-images: .venv/bench  ## networks for images beside PyTorch, minutes
 	$(BIN)/python -m benchmarks.images
 
+bench-coverage: .venv/test  ## truths drawn from the prior: do error bars hold them? about 40 minutes
+	$(BIN)/anchored reproduce table-coverage --out docs/coverage
+
 bench-tables: .venv/run  ## coverage and seconds of `anchored fit` on five tables, minutes
 	$(BIN)/python -m benchmarks.own_tables
 
@@ -65,6 +68,7 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/python -m benchmarks.uci_page
 	$(BIN)/python -m benchmarks.own_tables --page
 	$(BIN)/python -m benchmarks.ood_page
+	$(BIN)/python -m benchmarks.coverage_page
 
 pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	$(BIN)/python examples/demo_pictures.py docs/images

@@ -16,8 +16,12 @@ def reproduce(
         str | None, typer.Argument(help="What to rebuild: a name of --list, or all (figures).")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="smoke (seconds), paper (its settings), or another of --list.")
-    ] = "paper",
+        str | None,
+        typer.Option(
+            help="smoke (seconds), paper (its settings), or another of --list; "
+            "else paper, or cpu of what is not in the paper."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
         Path("results/reproduce")
@@ -36,14 +40,18 @@ def reproduce(
         bool, typer.Option("--list", help="List what can be rebuilt and what it takes.")
     ] = False,
     datasets: Annotated[
-        str | None, typer.Option(help="Of a table: data sets, e.g. boston,yacht; else all.")
+        str | None,
+        typer.Option(help="Of a table: data sets, e.g. boston,yacht, or problems; else all."),
     ] = None,
     methods: Annotated[
         str | None,
         typer.Option(help="Of a table: methods, e.g. anchored-5x50,relu-gp; else all of ours."),
     ] = None,
     splits: Annotated[
-        int | None, typer.Option(min=1, max=20, help="Of a table: how many splits, from the first.")
+        int | None,
+        typer.Option(
+            min=1, max=20, help="Of a table: how many splits (or truths), from the first."
+        ),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Of a table: cells at a time; else one for each core.")
@@ -58,7 +66,7 @@ def reproduce(
         _print_catalogue()
         return
     if page is not None:
-        _write_page(name, page, out / preset)
+        _write_page(name, page, out / (preset or "paper"))
         return
     options = {
         "datasets": None if datasets is None else _names(datasets),
@@ -68,9 +76,18 @@ def reproduce(
         "settings": settings,
     }
     given = {option: value for option, value in options.items() if value is not None}
-    if settings is not None and preset == "paper":
+    if settings is not None and preset in (None, "paper"):
         preset = "tuned"
+    preset = preset or _usual_preset(name)
     _make(_chosen(name, preset, given), preset, out, redraw, seed, data_dir, given)
+
+
+def _usual_preset(name: str | None) -> str:
+    """The paper's settings, if the paper has the thing."""
+    from anchored.paper.catalogue import CATALOGUE
+
+    about = CATALOGUE.get(name or "")
+    return "cpu" if about is not None and "paper" not in about.seconds else "paper"
 
 
 def _names(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from anchored._files import package_data
 
-# What the presets mean. Every experiment has the first two; `about` says which it has.
+# What the presets mean. Every experiment has the first; `about` says which others it has.
 PRESETS = {
     "smoke": "seconds, to see that it works",
     "paper": "the paper's settings",
