@@ -270,17 +270,17 @@ class AnchoredEstimator(BaseEstimator):
         """Whether the network's own infinite width is known."""
         return self.network is None or isinstance(self.network, MLP)
 
-    def _schedule(self, n_rows: int) -> Schedule:
+    def _schedule(self, n_rows: int, likelihood: Likelihood | None = None) -> Schedule:
         """Fill in everything left at "auto"."""
         n_layers = len(self._widths(n_rows)) if self.network is None else 1
-        usual = tuning.default_schedule(n_rows, n_layers)
+        noise_var = float(np.min(getattr(likelihood, "noise_var", 1.0)))
+        usual = tuning.default_schedule(n_rows, n_layers, noise_var)
         given = {name: self._given(name) for name in _SCHEDULE}
         given = {name: value for name, value in given.items() if not _is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
         rate = positive("learning_rate", given.get("learning_rate", usual.learning_rate))
-        schedule = Schedule.of_steps(
-            tuning.N_STEPS, n_rows, batch_size, rate, tolerance=tuning.TOLERANCE
-        )
+        n_steps = usual.n_steps(n_rows)
+        schedule = Schedule.of_steps(n_steps, n_rows, batch_size, rate, tolerance=tuning.TOLERANCE)
         if "epochs" in given:
             epochs = whole("epochs", given["epochs"])
             decay = decay_over(epochs * max(1, n_rows // batch_size))
@@ -324,7 +324,7 @@ class AnchoredEstimator(BaseEstimator):
         if folds is not None:  # all in one program: compiled once, and better shared out
             folds = folds.joined(n_members)
             n_trained = len(folds.of_member)
-        schedule = self._schedule(model.data.n_rows)
+        schedule = self._schedule(model.data.n_rows, model.likelihood)
         with progress_bar(self.verbose, "Training") as on_check:
             trained = fit_ensemble(
                 key,

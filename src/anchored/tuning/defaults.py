@@ -1,8 +1,11 @@
 """The training that nobody chose: what estimators do by default and a search tries first."""
 
+import dataclasses
+
 from anchored.core.training import Schedule
 
 N_STEPS = 10_000
+_LITTLE_NOISE, _TIMES = 0.01, 3  # below, as a share of the variance, it takes longer to get there
 FEW_ROWS = 500
 MANY_ROWS = 5_000  # from here on a second hidden layer pays
 TOLERANCE = 1e-4
@@ -11,8 +14,10 @@ _ROWS_PER_BATCH_ROW = 100
 _RATES = (0.03, 0.01)  # of one hidden layer, and of more
 
 
-def default_schedule(n_rows: int, n_layers: int = 1) -> Schedule:
-    """For so many rows, and a network of so many hidden layers."""
+def default_schedule(n_rows: int, n_layers: int = 1, noise_var: float = 1.0) -> Schedule:
+    """For a number of rows and of hidden layers, and noise of a share of the targets' variance."""
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)
-    return Schedule.of_steps(N_STEPS, n_rows, batch_size, _RATES[n_layers > 1], TOLERANCE)
+    n_steps = N_STEPS * (_TIMES if noise_var < _LITTLE_NOISE else 1)
+    schedule = Schedule.of_steps(n_steps, n_rows, batch_size, _RATES[n_layers > 1], TOLERANCE)
+    return dataclasses.replace(schedule, in_prior_units=True)

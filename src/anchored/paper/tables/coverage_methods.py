@@ -43,7 +43,8 @@ class MethodSettings:
     def schedule(self, n_rows: int) -> Schedule:
         usual = tuning.default_schedule(n_rows)
         size, rate = usual.batch_size, usual.learning_rate
-        return Schedule.of_steps(self.n_steps, n_rows, size, rate, usual.tolerance)
+        schedule = Schedule.of_steps(self.n_steps, n_rows, size, rate, usual.tolerance)
+        return dataclasses.replace(schedule, in_prior_units=usual.in_prior_units)
 
     def deep_schedule(self, n_rows: int) -> Schedule:
         usual = tuning.default_schedule(n_rows)
