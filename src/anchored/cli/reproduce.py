@@ -16,8 +16,11 @@ def reproduce(
         str | None, typer.Argument(help="What to rebuild: a name of --list, or all (figures).")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="smoke (seconds), paper (its settings), or another of --list.")
-    ] = "paper",
+        str | None,
+        typer.Option(
+            help="smoke (seconds), paper (its settings; the default), or another of --list."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
         Path("results/reproduce")
@@ -48,6 +51,9 @@ def reproduce(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Of a table: cells at a time; else one for each core.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Of a table: compute cells that are there already, too.")
+    ] = False,
     settings: Annotated[
         Path | None,
         typer.Option(help="Of table-uci: file (or folder of files) of `anchored tune` to use."),
@@ -58,19 +64,27 @@ def reproduce(
         _print_catalogue()
         return
     if page is not None:
-        _write_page(name, page, out / preset)
+        _write_page(name, page, out / (preset or "paper"))
         return
     options = {
         "datasets": None if datasets is None else _names(datasets),
         "methods": None if methods is None else _names(methods),
         "splits": splits,
         "jobs": jobs,
+        "again": again or None,
         "settings": settings,
     }
     given = {option: value for option, value in options.items() if value is not None}
-    if settings is not None and preset == "paper":
+    if settings is not None and preset in (None, "paper"):
         preset = "tuned"
+    preset = preset or _default_preset(name)
     _make(_chosen(name, preset, given), preset, out, redraw, seed, data_dir, given)
+
+
+def _default_preset(name: str | None) -> str:
+    from anchored.paper.catalogue import CATALOGUE
+
+    return CATALOGUE[name].default_preset if name in CATALOGUE else "paper"
 
 
 def _names(text: str) -> list[str]:
