@@ -1,9 +1,9 @@
-"""`AnchoredRegressor` as a model of ScoringBench, a public leaderboard for probabilistic regression.
+"""`AnchoredRegressor` for ScoringBench, a public leaderboard for probabilistic regression.
 
-ScoringBench wants a distribution as bins: for each row the edges, the mass of each bin, its middle,
-and the mean. The edges here are quantiles at equal steps of the normal score, so bins are fine where
-targets are likely and reach far into both tails. To take part, put this file beside ScoringBench's own
-wrappers and add ``"anchored": AnchoredWrapper`` to the models of its script.
+ScoringBench wants a distribution as bins: for each row the edges, the mass of each bin, its
+middle, and the mean. The edges here are quantiles at equal steps of the normal score, so bins are
+fine where targets are likely and reach far into both tails. To take part, put this file beside
+ScoringBench's own wrappers and add ``"anchored": AnchoredWrapper`` to the models of its script.
 
 Run: python examples/scoringbench.py
 """

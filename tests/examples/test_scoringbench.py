@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from examples.scoringbench import FURTHEST, N_BINS, AnchoredWrapper
 
 from anchored import metrics
-from examples.scoringbench import FURTHEST, N_BINS, AnchoredWrapper
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_bins_are_the_predictive_distribution(fitted):
 
 def test_it_takes_a_frame(fitted):
     pandas = pytest.importorskip("pandas")
-    wrapper, x, y = fitted
+    _, x, y = fitted
     frame = pandas.DataFrame({"a": x[:, 0], "b": np.where(x[:, 1] > 0, "high", "low")})
     own = AnchoredWrapper(n_members=2, hidden=(4,), epochs=5)
     bins = own.fit(frame, pandas.Series(y)).predict_distribution(frame)
