@@ -17,8 +17,8 @@ To add one: write its entry in ``catalogue.toml``, and a module below ``figures`
 a frozen dataclass of settings, those of the paper; ``plan``, which gives the cells; and
 ``EXPERIMENT``. Cells that leave cores idle name their program, and
 ``--jobs`` of them are computed at a time. A table lists the options it takes
-(``datasets``, ``methods``, ``splits``, ``again``, ``jobs``, ``settings``), finds them in the `Context`, and
-checks the names with `chosen`.
+(``datasets``, ``methods``, ``splits``, ``again``, ``jobs``, ``settings``), finds them in the
+`Context`, and checks the names with `chosen`.
 """
 
 import dataclasses

@@ -87,7 +87,8 @@ class RealResults:
     def ranked(self, task: str) -> list[str]:
         """Methods that every table of the task has, in the order of the record."""
         tables = [self.methods(dataset) for dataset in self.datasets(task)]
-        return [m for m in dict.fromkeys(sum(tables, [])) if all(m in table for table in tables)]
+        found = dict.fromkeys(method for table in tables for method in table)
+        return [method for method in found if all(method in table for table in tables)]
 
 
 def critical_difference(n_methods: int, n_tables: int) -> float:

@@ -1,11 +1,11 @@
 """Other methods on real tables: boosted trees, and a linear model as the floor.
 
-Each is fitted to one task and gives a function from inputs to a forecast. What is chosen on held-out
-rows (trees, penalty, residuals) is chosen on a fifth of the training rows. A point forecast becomes
-a distribution by split conformal prediction: the residuals of the held-out rows are added to it, in
-quantiles (`_LEVELS`), whose ends at 5 and 95 % are the conformal interval. The quantiles of
-HistGradientBoosting are moved, each by itself, to where the held-out rows say (CQR; Romano, Patterson
-and Candes 2019).
+Each is fitted to one task and gives a function from inputs to a forecast. What is chosen on
+held-out rows (trees, penalty, residuals) is chosen on a fifth of the training rows. A point
+forecast becomes a distribution by split conformal prediction: the residuals of the held-out rows
+are added to it, in quantiles (`_LEVELS`), whose ends at 5 and 95 % are the conformal interval. The
+quantiles of HistGradientBoosting are moved, each by itself, to where the held-out rows say (CQR;
+Romano, Patterson and Candes 2019).
 """
 
 from collections.abc import Callable
@@ -165,7 +165,9 @@ def hgb(task: Task) -> Predict:
     def predict(inputs: Table) -> Forecast:
         x_new = features(held.reader.read(inputs))
         found = np.array([m.predict(x_new) + s for m, s in zip(models, shifts, strict=True)])
-        return Forecast(between(np.sort(found, axis=0)), point.predict(x_new), has_density=False)
+        # Levels that cross are put in order, but never beyond the ends of the 90 % interval.
+        inside = np.sort(np.clip(found, found[0], np.maximum(found[0], found[-1])), axis=0)
+        return Forecast(between(inside), point.predict(x_new), has_density=False)
 
     return predict
 
