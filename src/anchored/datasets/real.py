@@ -2,70 +2,25 @@
 
 Each is a file ``tables/<name>.csv.gz`` in a folder of data files (``data_dir`` or the environment
 variable ``ANCHORED_DATA``). The files are made from public sources, so they are not downloaded:
-the error of a missing one says where its source is and what was done to it. Some tables of numbers
-(`NUMERIC`) come from the UCI tables.
+the error of a missing one says where its source is and what was done to it. The tables of numbers
+are UCI tables.
 """
 
-import dataclasses
 import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from anchored._files import package_data
 from anchored.datasets.folder import find_in_folder
-from anchored.datasets.registry import TABLES
+from anchored.datasets.registry import REAL
 from anchored.datasets.uci import load_uci
 from anchored.errors import MissingDataError, bad_value, unknown_name
 from anchored.tables.dates import date_orders, parse_date
 from anchored.tables.reading import read_table
 from anchored.tables.table import Table
 
-NUMERIC = ("boston", "concrete", "kin8nm", "power", "protein")
 TEST_SHARE = 0.2
-_MADE = (
-    "without row numbers, columns that give the target away and rows without a target, and with at "
-    "most 60,000 rows"
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class RealTable:
-    """One table and where it comes from.
-
-    Attributes
-    ----------
-    name, about : what it is loaded by, and what a row is.
-    task, target : regression or classification, and the column to predict.
-    split : ``random``, or ``time:COLUMN`` where the last fifth by that column is the test.
-    shape : rows and input columns.
-    sha256 : of the file ``tables/<name>.csv.gz``; empty for a UCI table.
-    url, source_sha256 : of the public file that it was made from.
-    note : what to know before using it.
-    """
-
-    name: str
-    about: str
-    task: str
-    target: str
-    split: str
-    shape: tuple[int, int]
-    sha256: str
-    url: str
-    source_sha256: str
-    note: str = ""
-
-    @property
-    def file(self) -> str:
-        return f"tables/{self.name}.csv.gz"
-
-    @property
-    def origin(self) -> str:
-        """Where it can be had, in words."""
-        if not self.sha256:
-            return f"{self.url} (sha256 {self.source_sha256})"
-        return f"made from {self.url} (sha256 {self.source_sha256}): {_MADE}"
 
 
 class Rows(NamedTuple):
@@ -80,21 +35,6 @@ class RealSplit(NamedTuple):
 
     train: Rows
     test: Rows
-
-
-def _numeric(name: str) -> RealTable:
-    record = TABLES[name]
-    file = record.files[0]
-    shape = (record.shape[0], record.shape[1])
-    return RealTable(
-        name, record.about, "regression", "target", "random", shape, "", file.url, file.sha256
-    )
-
-
-REAL = {
-    entry["name"]: RealTable(**entry | {"shape": tuple(entry["shape"])})
-    for entry in package_data("anchored.datasets", "real.toml")["table"]
-} | {name: _numeric(name) for name in NUMERIC}
 
 
 def load_real(name: str, data_dir: str | Path | None = None) -> Rows:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from anchored import metrics
-from anchored.datasets.real import REAL, RealSplit, Rows, load_real, split_real
+from anchored.datasets.real import RealSplit, Rows, load_real, split_real
+from anchored.datasets.registry import REAL
 from anchored.errors import EnsembleError, TableError
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.paper.catalogue import CATALOGUE

@@ -101,7 +101,7 @@ class Filled:
         missing = np.isnan(features.numbers)
         there = [column[~gaps] for column, gaps in zip(features.numbers.T, missing.T, strict=True)]
         medians = np.array([np.median(values) for values in there])
-        return cls(medians, missing.any(axis=0), Codes.fit(features.categories, most))
+        return cls(medians, np.asarray(missing.any(axis=0)), Codes.fit(features.categories, most))
 
     def numbers(self, features: Features) -> np.ndarray:
         """Without gaps, [row, number]."""

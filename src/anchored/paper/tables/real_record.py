@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from anchored.datasets.real import REAL
+from anchored.datasets.registry import REAL
 from anchored.paper.runner import Record
 from anchored.paper.tables.uci_scores import Score
 
@@ -33,7 +33,7 @@ class Ranks(NamedTuple):
 
 
 class RealResults:
-    """Scores by table and method, of one record; linear models of both tasks are one method."""
+    """Scores by table and method, of one record."""
 
     def __init__(self, record: Record):
         self._seeds: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
@@ -55,22 +55,28 @@ class RealResults:
     def score(
         self, dataset: str, method: str, name: str, seeds: Sequence[str] | None = None
     ) -> Score | None:
-        """Over the seeds, or these of them; None if there are none or no such score."""
+        """Over the seeds, or these of them; None if there are none or the method has no such score.
+
+        It is infinite if a fit failed.
+        """
         found = self.seeds(dataset, method)
         chosen = [found[seed] for seed in (found if seeds is None else seeds)]
-        if not chosen or all(scores.get(name) is None for scores in chosen):
+        if all(scores.get(name) is None and "failed" not in scores for scores in chosen):
             return None
         return Score.over([{name: scores.get(name)} for scores in chosen], name)
 
     def compared(self, name: str, methods: Sequence[str], task: str) -> dict[str, list[float]]:
-        """The score of each method [method], by table, over seeds that all have."""
+        """The score of each method [method], by table, over seeds that all have.
+
+        A fit that failed has an infinite score. Tables where a method does not define the score,
+        or no seed is common, are left out.
+        """
         rows = {}
         for dataset in self.datasets(task):
             common = set.intersection(*(set(self.seeds(dataset, m)) for m in methods))
-            if not common:
-                continue
             scores = [self.score(dataset, m, name, sorted(common)) for m in methods]
-            rows[dataset] = [math.inf if score is None else score.mean for score in scores]
+            if common and None not in scores:
+                rows[dataset] = [score.mean for score in scores if score is not None]
         return rows
 
     def ranks(self, name: str, methods: Sequence[str], task: str) -> Ranks | None:
@@ -81,8 +87,17 @@ class RealResults:
         sign = -1 if name in HIGHER_IS_BETTER else 1
         ranks = np.mean([stats.rankdata(sign * np.array(row)) for row in rows], axis=0)
         order = np.argsort(ranks, kind="stable")
-        mean = {methods[place]: float(ranks[place]) for place in order}
+        mean = {methods[int(place)]: float(ranks[place]) for place in order}
         return Ranks(mean, len(rows), critical_difference(len(methods), len(rows)))
+
+    def failures(self) -> list[str]:
+        """Table, method, seed and reason of each fit that failed, in words."""
+        return [
+            f"{method} on {dataset}, seed {seed}: {scores['failed']}"
+            for (dataset, method), seeds in self._seeds.items()
+            for seed, scores in seeds.items()
+            if "failed" in scores
+        ]
 
     def ranked(self, task: str) -> list[str]:
         """Methods that every table of the task has, in the order of the record."""
