@@ -1,15 +1,18 @@
 """Real tables are the recorded files, split by seed or by time; a missing one says where it is."""
 
+import dataclasses
 import gzip
 import hashlib
 import re
+import zipfile
 
 import numpy as np
 import pytest
 
 from anchored.datasets import describe, load_real, split_real
+from anchored.datasets import real as module
 from anchored.datasets.real import Rows
-from anchored.datasets.registry import REAL, TABLES, RealTable
+from anchored.datasets.registry import REAL, TABLES, File, RealTable
 from anchored.errors import MissingDataError
 from anchored.tables.table import Table
 
@@ -70,13 +73,42 @@ def test_inputs_and_classes_are_as_the_file_has_them(made_up):
     assert y.tolist() == ["no", "yes", "no"]
 
 
+@pytest.mark.parametrize("kind", ["csv", "zip"])
+def test_a_table_is_made_from_its_source(tmp_path, monkeypatch, kind):
+    """Without what is dropped, without rows that have no target; words for nothing are empty."""
+    content = b",a,b,a,leak,y\n1,1.5,NA,p,7,3\n2,,x,q,8,\n3,2.5,?,r,9,NA\n4,,z,s,9,5\n"
+    path = tmp_path / f"source.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("some/notes.json", "{}")
+            archive.writestr("some/table.csv", content)
+    else:
+        path.write_bytes(content)
+    seen = []
+    monkeypatch.setattr(module, "fetch", lambda file: seen.append(file) or path)
+    url = f"https://example.org/x.{kind}"
+    dropped = ("unnamed_1", "leak")
+    record = RealTable("mine", "", "regression", "y", "random", (2, 3), "0", url, "1", dropped)
+    monkeypatch.setitem(REAL, "mine", record)
+    inputs, y = load_real("mine", tmp_path)
+    assert seen == [File(f"mine-source.{kind}", url, "1")]
+    assert y.tolist() == [3, 5]
+    assert list(inputs.columns) == ["a", "b", "a.1"]
+    np.testing.assert_array_equal(inputs.columns["a"], [1.5, np.nan])
+    assert inputs.columns["b"].tolist() == [None, "z"]
+    assert inputs.columns["a.1"].tolist() == ["p", "s"]
+    monkeypatch.setitem(REAL, "mine", dataclasses.replace(record, dropped=("leak",)))
+    with pytest.raises(ValueError, match=r"has \(2, 5\) rows and columns; need \(2, 3\) and the"):
+        load_real("mine", tmp_path)
+
+
 def test_a_missing_file_says_what_it_was_made_from(tmp_path):
     with pytest.raises(MissingDataError) as caught:
         load_real("ikea", tmp_path)
     for words in (
         REAL["ikea"].url,
         REAL["ikea"].source_sha256,
-        "columns that give the target away",
+        "without the columns unnamed_1",
     ):
         assert words in str(caught.value)
     with pytest.raises(ValueError, match="`name` must be one of"):

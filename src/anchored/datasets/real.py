@@ -1,21 +1,26 @@
 """Real tables with categories, dates and missing cells, as somebody has them.
 
 Each is a file ``tables/<name>.csv.gz`` in a folder of data files (``data_dir`` or the environment
-variable ``ANCHORED_DATA``). The files are made from public sources, so they are not downloaded:
-the error of a missing one says where its source is and what was done to it. The tables of numbers
-are UCI tables.
+variable ``ANCHORED_DATA``). If there is none, its public source is downloaded, and the table made
+from it: some columns are dropped, and rows without a target. The tables of numbers are UCI tables.
 """
 
+import csv
+import dataclasses
 import hashlib
+import io
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from anchored.datasets.fetch import FetchError, fetch
 from anchored.datasets.folder import find_in_folder
-from anchored.datasets.registry import REAL
+from anchored.datasets.registry import REAL, RealTable
 from anchored.datasets.uci import load_uci
 from anchored.errors import MissingDataError, bad_value, unknown_name
+from anchored.tables.columns import missing_cells
 from anchored.tables.dates import date_orders, parse_date
 from anchored.tables.reading import read_table
 from anchored.tables.table import Table
@@ -46,24 +51,69 @@ def load_real(name: str, data_dir: str | Path | None = None) -> Rows:
         x, y = load_uci(name, data_dir)
         columns = {f"x{place}": column for place, column in enumerate(x.T)}
         return Rows(Table(columns, len(y)), y)
+    table = _from_folder(record, data_dir) or _from_source(record)
+    if table.shape != (record.shape[0], record.shape[1] + 1):
+        raise ValueError(
+            f"The table {name} has {table.shape} rows and columns; need {record.shape} and the "
+            f"target. It must be {record.origin}."
+        )
+    cells = table.columns[record.target]
+    if record.task == "classification":
+        cells = cells.astype(str if cells.dtype == object else np.int64)
+    return Rows(table.without([record.target]), cells)
+
+
+def _from_folder(record: RealTable, data_dir: str | Path | None) -> Table | None:
     path = find_in_folder(record.file, data_dir)
     if path is None:
-        raise MissingDataError(
-            f"No folder has {record.file}. It is {record.origin}. Save it as {record.file} in a "
-            "folder, and set the environment variable ANCHORED_DATA to it or pass `data_dir`."
-        )
+        return None
     if hashlib.sha256(path.read_bytes()).hexdigest() != record.sha256:
         raise ValueError(
-            f"{path} is not the table {name}: its sha256 is not {record.sha256}. It must be "
-            f"{record.origin}."
+            f"{path} is not the table {record.name}: its sha256 is not {record.sha256}. It must be "
+            f"{record.origin}. If you remove it, the right one is made."
         )
-    table = read_table(path)
-    cells = table.columns[record.target]
-    if record.task == "classification" and cells.dtype == object:
-        cells = cells.astype(str)
-    elif record.task == "classification":
-        cells = cells.astype(np.int64)
-    return Rows(table.without([record.target]), cells)
+    return read_table(path)
+
+
+def _from_source(record: RealTable) -> Table:
+    try:
+        path = fetch(record.source)
+    except FetchError as error:
+        raise MissingDataError(
+            f"No folder has {record.file}, and {error}. It is {record.origin}. Save it as "
+            f"{record.file} in a folder, and set the environment variable ANCHORED_DATA to it or "
+            "pass `data_dir`."
+        ) from error
+    table = read_table(io.BytesIO(_with_different_names(_csv(path)))).without(record.dropped)
+    columns = {name: _without_words_for_nothing(cells) for name, cells in table.columns.items()}
+    known = np.flatnonzero(~missing_cells(columns[record.target]))
+    return dataclasses.replace(table, columns=columns).take(known)
+
+
+def _without_words_for_nothing(cells: np.ndarray) -> np.ndarray:
+    """Words such as NA become empty cells, as in the files of the folder."""
+    return cells if cells.dtype != object else np.where(missing_cells(cells), None, cells)
+
+
+def _csv(path: Path) -> bytes:
+    """The file, or the one CSV file in an archive."""
+    if not zipfile.is_zipfile(path):
+        return path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".csv"))
+        return archive.read(name)
+
+
+def _with_different_names(content: bytes) -> bytes:
+    """A table whose header has a second column of one name as ``name.1``."""
+    first, _, rows = content.partition(b"\n")
+    (names,) = csv.reader([first.decode("utf-8-sig")])
+    header = io.StringIO()
+    different = [
+        f"{n}.{i}" if (i := names[:place].count(n)) else n for place, n in enumerate(names)
+    ]
+    csv.writer(header, lineterminator="\n").writerow(different)
+    return header.getvalue().encode() + rows
 
 
 def split_real(name: str, rows: Rows, seed: int, max_train: int | None = None) -> RealSplit:

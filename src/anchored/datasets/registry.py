@@ -8,15 +8,12 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from importlib import resources
+from pathlib import PurePosixPath
 
 from anchored._files import package_data
 from anchored.errors import unknown_name
 
 _NUMERIC = ("boston", "concrete", "kin8nm", "power", "protein")  # among the real tables
-_MADE = (
-    "without row numbers, columns that give the target away and rows without a target, and with at "
-    "most 60,000 rows"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +82,9 @@ class RealTable:
     split : ``random``, or ``time:COLUMN`` where the last fifth by that column is the test.
     shape : rows and input columns.
     sha256 : of the file ``tables/<name>.csv.gz``; empty for a UCI table.
-    url, source_sha256 : of the public file that it was made from.
+    url, source_sha256 : of the public file that it is made from.
+    dropped : columns of that file that the table has not; of two of one name, the second ends
+        with ``.1``. Rows without a target are left out, too.
     note : what to know before using it.
     """
 
@@ -98,7 +97,15 @@ class RealTable:
     sha256: str
     url: str
     source_sha256: str
+    dropped: tuple[str, ...] = ()
     note: str = ""
+
+    @property
+    def source(self) -> File:
+        """The public file."""
+        return File(
+            f"{self.name}-source{PurePosixPath(self.url).suffix}", self.url, self.source_sha256
+        )
 
     @property
     def file(self) -> str:
@@ -117,9 +124,11 @@ class RealTable:
     @property
     def origin(self) -> str:
         """Where it can be had, in words."""
+        source = f"{self.url} (sha256 {self.source_sha256})"
         if not self.sha256:
-            return f"{self.url} (sha256 {self.source_sha256})"
-        return f"made from {self.url} (sha256 {self.source_sha256}): {_MADE}"
+            return source
+        less = f"the columns {', '.join(self.dropped)} and without " if self.dropped else ""
+        return f"made from {source} without {less}rows that have no target"
 
 
 def _told(record: "DataSet | RealTable", lines: Mapping[str, object]) -> str:
@@ -155,7 +164,9 @@ def _numeric(name: str) -> RealTable:
 
 
 REAL = {
-    entry["name"]: RealTable(**entry | {"shape": tuple(entry["shape"])})
+    entry["name"]: RealTable(
+        **{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    )
     for entry in package_data("anchored.datasets", "real.toml")["table"]
 } | {name: _numeric(name) for name in _NUMERIC}
 
@@ -165,7 +176,7 @@ FILES = {file.name: (file, data_set) for data_set in _ALL.values() for file in d
 
 def describe(name: str) -> DataSet | RealTable:
     """The record of one data set: origin, licence, shape, what to know; print it."""
-    known = REAL | _ALL
+    known = _ALL | {real: table for real, table in REAL.items() if real not in _ALL}
     if name not in known:
         raise unknown_name("name", name, known)
     return known[name]
