@@ -189,7 +189,7 @@ def test_the_intervals_of_hgb_are_its_conformal_ones():
     rng = np.random.default_rng(3)
     (inputs, y, _), (test, _, _) = made(300, rng), made(50, rng)
     task = Task(inputs, y, 0, 0)
-    dist = metrics.inputs.as_dist(rivals.hgb(task)(test).dist)
+    dist = metrics.inputs.as_dist(METHODS["hgb"].fit(task)(test).dist)
     held = Held.of(task)
     codes = Codes.fit(held.whole.categories, 254)
 

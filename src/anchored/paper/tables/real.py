@@ -60,16 +60,18 @@ def anchored(task: Task) -> Predict:
     return lambda inputs: Forecast(model.predict_dist(inputs))
 
 
-METHODS = {
-    "anchored": Method(anchored),
-    "catboost": Method(rivals.catboost),
-    "catboost-conformal": Method(rivals.catboost_conformal, ("regression",)),
-    "hgb": Method(rivals.hgb),
-    "ridge": Method(rivals.linear, ("regression",)),
-    "logistic": Method(rivals.linear, ("classification",)),
-    "ngboost": Method(rivals.ngboost, is_slow=True),
-    "realmlp": Method(networks.realmlp, is_slow=True),
-    "tabm": Method(networks.tabm, is_slow=True),
+METHODS = {"anchored": Method(anchored)} | {
+    name: dataclasses.replace(method, fit=rivals.on_one_thread(method.fit))
+    for name, method in {
+        "catboost": Method(rivals.catboost),
+        "catboost-conformal": Method(rivals.catboost_conformal, ("regression",)),
+        "hgb": Method(rivals.hgb),
+        "ridge": Method(rivals.linear, ("regression",)),
+        "logistic": Method(rivals.linear, ("classification",)),
+        "ngboost": Method(rivals.ngboost, is_slow=True),
+        "realmlp": Method(networks.realmlp, is_slow=True),
+        "tabm": Method(networks.tabm, is_slow=True),
+    }.items()
 }
 PRESETS = CATALOGUE["table-real"].presets_of(Settings())
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse, special
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
+from threadpoolctl import threadpool_limits
 
 from anchored import metrics
 from anchored.metrics.inputs import Dist
@@ -54,6 +55,22 @@ class Forecast(NamedTuple):
 
 Predict = Callable[[Table], Forecast]
 Fit = Callable[[Task], Predict]
+
+
+def on_one_thread(fit: Fit) -> Fit:
+    """So that seconds compare; and threads that wait for each other on busy cores take long."""
+
+    def fitted(task: Task) -> Predict:
+        with threadpool_limits(1):
+            predict = fit(task)
+
+        def predicted(inputs: Table) -> Forecast:
+            with threadpool_limits(1):
+                return predict(inputs)
+
+        return predicted
+
+    return fitted
 
 
 class Held(NamedTuple):

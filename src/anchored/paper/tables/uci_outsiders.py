@@ -66,9 +66,10 @@ def fit_ngboost(x: np.ndarray, y: np.ndarray, seed: int, n_classes: int = 0) -> 
 
 def catboost(x_train: np.ndarray, y_train: np.ndarray, x_test: np.ndarray, seed: int) -> Predictive:
     """Five CatBoost models with a variance each."""
+    boosting = package("catboost", "CatBoost")
 
     def model(n_trees: int, member: int) -> Any:
-        return package("catboost", "CatBoost").CatBoostRegressor(
+        return boosting.CatBoostRegressor(
             iterations=n_trees,
             loss_function="RMSEWithUncertainty",
             posterior_sampling=True,
