@@ -92,7 +92,11 @@ def _from_source(record: RealTable) -> Table:
 
 def _without_words_for_nothing(cells: np.ndarray) -> np.ndarray:
     """Words such as NA become empty cells, as in the files of the folder."""
-    return cells if cells.dtype != object else np.where(missing_cells(cells), None, cells)
+    if cells.dtype != object:
+        return cells
+    emptied = cells.copy()
+    emptied[missing_cells(cells)] = None
+    return emptied
 
 
 def _csv(path: Path) -> bytes:

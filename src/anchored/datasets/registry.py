@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import PurePosixPath
+from typing import Any
 
 from anchored._files import package_data
 from anchored.errors import unknown_name
@@ -163,11 +164,17 @@ def _numeric(name: str) -> RealTable:
     )
 
 
+def _real(entry: dict[str, Any]) -> RealTable:
+    """A table of ``real.toml``, whose lists become tuples."""
+    return RealTable(**{k: _fixed(v) for k, v in entry.items()})
+
+
+def _fixed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 REAL = {
-    entry["name"]: RealTable(
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
-    )
-    for entry in package_data("anchored.datasets", "real.toml")["table"]
+    entry["name"]: _real(entry) for entry in package_data("anchored.datasets", "real.toml")["table"]
 } | {name: _numeric(name) for name in _NUMERIC}
 
 # The record of each file, and the data set it belongs to, by the file's name.
