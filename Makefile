@@ -7,7 +7,7 @@ PIP := .venv/$(PIP_IN) constraints.txt
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 LOWEST_FILES := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
-.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-splits bench-images bench-coverage bench-tables bench-demo reproduce docs pictures clean
+.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -44,6 +44,12 @@ bench-uci: .venv/test  ## the UCI table with the defaults and with the paper's s
 	$(BIN)/python -m benchmarks.paper_protocol
 	$(BIN)/python -m benchmarks.paper_starts
 
+bench-real: .venv/outsiders  ## real tables beside other methods, and gap and tail splits, hours
+	$(BIN)/anchored reproduce table-real --out docs/benchmarks/real
+	$(BIN)/anchored reproduce table-real --methods ngboost,realmlp,tabm --splits 1 --out docs/benchmarks/real
+	$(BIN)/anchored reproduce table-gap --out docs/benchmarks/real
+	$(BIN)/python -m benchmarks.real_page
+
 bench-splits: .venv/test  ## all splits of a table in one program, or side by side, minutes
 	$(BIN)/python -m benchmarks.splits
 
@@ -69,6 +75,7 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/python -m benchmarks.own_tables --page
 	$(BIN)/python -m benchmarks.ood_page
 	$(BIN)/python -m benchmarks.coverage_page
+	$(BIN)/python -m benchmarks.real_page
 
 pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	$(BIN)/python examples/demo_pictures.py docs/images
@@ -101,6 +108,10 @@ pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 
 .venv/bench: .venv/test
 	$(PIP) -e ".[torch]"
+	@touch $@
+
+.venv/outsiders: .venv/test
+	$(PIP) -e ".[outsiders]"
 	@touch $@
 
 clean:

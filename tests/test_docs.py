@@ -167,6 +167,12 @@ def test_the_page_of_own_tables_is_the_recorded_one():
     assert own_tables.page() == own_tables.PAGE.read_text(encoding="utf-8")
 
 
+def test_the_page_of_real_tables_is_the_recorded_one():
+    from benchmarks import real_page
+
+    assert real_page.page() == real_page.PAGE.read_text(encoding="utf-8")
+
+
 def test_the_tables_nobody_tuned_to_keep_what_was_asked():
     """Coverage within four points of nominal; 10,000 rows of 20 columns within a minute."""
     record = json.loads((ROOT / "docs/benchmarks/defaults/own-tables.json").read_text())

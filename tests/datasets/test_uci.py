@@ -160,7 +160,7 @@ def test_unknown_names_are_explained():
     for load in (load_uci, load_table, lambda name: load_uci_split(name, 0)):
         with pytest.raises(ValueError, match=r"`name` must be one of boston.*mean 'boston'\?"):
             load("bostn")
-    with pytest.raises(ValueError, match=r"one of boston, .*, reuters; got 'mnits'"):
+    with pytest.raises(ValueError, match=r"one of boston, .*, birdstrikes; got 'mnits'"):
         describe("mnits")
 
 

@@ -56,6 +56,9 @@ def reproduce(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Of a table: cells at a time; else one for each core.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Of a table: compute cells that are there already, too.")
+    ] = False,
     settings: Annotated[
         Path | None,
         typer.Option(help="Of table-uci: file (or folder of files) of `anchored tune` to use."),
@@ -73,21 +76,20 @@ def reproduce(
         "methods": None if methods is None else _names(methods),
         "splits": splits,
         "jobs": jobs,
+        "again": again or None,
         "settings": settings,
     }
     given = {option: value for option, value in options.items() if value is not None}
     if settings is not None and preset in (None, "paper"):
         preset = "tuned"
-    preset = preset or _usual_preset(name)
+    preset = preset or _default_preset(name)
     _make(_chosen(name, preset, given), preset, out, redraw, seed, data_dir, given)
 
 
-def _usual_preset(name: str | None) -> str:
-    """The paper's settings, if the paper has the thing."""
+def _default_preset(name: str | None) -> str:
     from anchored.paper.catalogue import CATALOGUE
 
-    about = CATALOGUE.get(name or "")
-    return "cpu" if about is not None and "paper" not in about.seconds else "paper"
+    return CATALOGUE[name].default_preset if name in CATALOGUE else "paper"
 
 
 def _names(text: str) -> list[str]:

@@ -2,7 +2,10 @@
 
 from anchored.datasets.images import Images as Images
 from anchored.datasets.images import load_images as load_images
+from anchored.datasets.real import load_real as load_real
+from anchored.datasets.real import split_real as split_real
 from anchored.datasets.registry import DataSet as DataSet
+from anchored.datasets.registry import RealTable as RealTable
 from anchored.datasets.registry import describe as describe
 from anchored.datasets.texts import Texts as Texts
 from anchored.datasets.texts import load_texts as load_texts

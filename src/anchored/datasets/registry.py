@@ -6,9 +6,15 @@ the only one. ``print(describe("boston"))`` shows a record.
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from importlib import resources
+from pathlib import PurePosixPath
+from typing import Any
 
+from anchored._files import package_data
 from anchored.errors import unknown_name
+
+_NUMERIC = ("boston", "concrete", "kin8nm", "power", "protein")  # among the real tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +69,73 @@ class DataSet:
             "files": " ".join(file.url for file in self.files),
             "note": self.note,
         }
-        told = [f"  {key}: {value}" for key, value in lines.items() if value]
-        return "\n".join([f"{self.name}: {self.about}", *told])
+        return _told(self, lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class RealTable:
+    """One table and where it comes from.
+
+    Attributes
+    ----------
+    name, about : what it is loaded by, and what a row is.
+    task, target : regression or classification, and the column to predict.
+    split : ``random``, or ``time:COLUMN`` where the last fifth by that column is the test.
+    shape : rows and input columns.
+    sha256 : of the file ``tables/<name>.csv.gz``; empty for a UCI table.
+    url, source_sha256 : of the public file that it is made from.
+    dropped : columns of that file that the table has not; of two of one name, the second ends
+        with ``.1``. Rows without a target are left out, too.
+    note : what to know before using it.
+    """
+
+    name: str
+    about: str
+    task: str
+    target: str
+    split: str
+    shape: tuple[int, int]
+    sha256: str
+    url: str
+    source_sha256: str
+    dropped: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def source(self) -> File:
+        """The public file."""
+        return File(
+            f"{self.name}-source{PurePosixPath(self.url).suffix}", self.url, self.source_sha256
+        )
+
+    @property
+    def file(self) -> str:
+        return f"tables/{self.name}.csv.gz"
+
+    def __str__(self) -> str:
+        lines = {
+            "rows": f"{self.shape[0]:,}, each with {self.shape[1]} columns",
+            "target": f"{self.target} ({self.task})",
+            "split": self.split,
+            "file": f"{self.file}, {self.origin}" if self.sha256 else self.origin,
+            "note": self.note,
+        }
+        return _told(self, lines)
+
+    @property
+    def origin(self) -> str:
+        """Where it can be had, in words."""
+        source = f"{self.url} (sha256 {self.source_sha256})"
+        if not self.sha256:
+            return source
+        less = f"the columns {', '.join(self.dropped)} and without " if self.dropped else ""
+        return f"made from {source} without {less}rows that have no target"
+
+
+def _told(record: "DataSet | RealTable", lines: Mapping[str, object]) -> str:
+    """A line of its own for all that is known of a record."""
+    told = [f"  {key}: {value}" for key, value in lines.items() if value]
+    return "\n".join([f"{record.name}: {record.about}", *told])
 
 
 def _by_name(found: list[dict]) -> dict[str, DataSet]:
@@ -83,12 +154,36 @@ _FOUND = json.loads(
 TABLES, IMAGES, TEXTS = (_by_name(_FOUND[kind]) for kind in ("tables", "images", "texts"))
 _ALL = TABLES | IMAGES | TEXTS
 
+
+def _numeric(name: str) -> RealTable:
+    """A UCI table as one of the real tables."""
+    record = TABLES[name]
+    file, shape = record.files[0], (record.shape[0], record.shape[1])
+    return RealTable(
+        name, record.about, "regression", "target", "random", shape, "", file.url, file.sha256
+    )
+
+
+def _real(entry: dict[str, Any]) -> RealTable:
+    """A table of ``real.toml``, whose lists become tuples."""
+    return RealTable(**{k: _fixed(v) for k, v in entry.items()})
+
+
+def _fixed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+REAL = {
+    entry["name"]: _real(entry) for entry in package_data("anchored.datasets", "real.toml")["table"]
+} | {name: _numeric(name) for name in _NUMERIC}
+
 # The record of each file, and the data set it belongs to, by the file's name.
 FILES = {file.name: (file, data_set) for data_set in _ALL.values() for file in data_set.files}
 
 
-def describe(name: str) -> DataSet:
+def describe(name: str) -> DataSet | RealTable:
     """The record of one data set: origin, licence, shape, what to know; print it."""
-    if name not in _ALL:
-        raise unknown_name("name", name, _ALL)
-    return _ALL[name]
+    known = _ALL | {real: table for real, table in REAL.items() if real not in _ALL}
+    if name not in known:
+        raise unknown_name("name", name, known)
+    return known[name]

@@ -1,7 +1,8 @@
 """What can be reproduced: names, presets, what each shows, what it takes, from `catalogue.toml`.
 
 Each entry's module under `anchored.paper` has the experiment itself, as ``EXPERIMENT``, with its
-settings in the paper; those of the other presets are what the catalogue changes of them.
+settings in the paper (or, beside the paper, for two cores); those of the other presets are what the
+catalogue changes of them.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from anchored._files import package_data
 
-# What the presets mean. Every experiment has the first; `about` says which others it has.
+# What the presets mean. Every experiment has the first one, and the second or the third.
 PRESETS = {
     "smoke": "seconds, to see that it works",
     "paper": "the paper's settings",
@@ -48,6 +49,11 @@ class About(NamedTuple):
         kind, _, rest = self.name.partition("-")
         plain = (rest if kind in ("fig", "table") else self.name).replace("-", "_")
         return f"tables.{plain}" if kind == "table" else f"figures.{plain}"
+
+    @property
+    def default_preset(self) -> str:
+        """The paper's settings; of what is beside the paper, those for two cores."""
+        return "paper" if "paper" in self.seconds else "cpu"
 
     def presets_of(self, paper: Any) -> dict[str, Any]:
         """Settings, a frozen dataclass, of every preset; ``paper`` are the paper's."""

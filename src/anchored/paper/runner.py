@@ -17,8 +17,8 @@ To add one: write its entry in ``catalogue.toml``, and a module below ``figures`
 a frozen dataclass of settings, those of the paper; ``plan``, which gives the cells; and
 ``EXPERIMENT``. Cells that leave cores idle name their program, and
 ``--jobs`` of them are computed at a time. A table lists the options it takes
-(``datasets``, ``methods``, ``splits``, ``jobs``, ``settings``), finds them in the `Context`, and
-checks the names with `chosen`.
+(``datasets``, ``methods``, ``splits``, ``again``, ``jobs``, ``settings``), finds them in the
+`Context`, and checks the names with `chosen`.
 """
 
 import dataclasses
@@ -76,6 +76,7 @@ class Context(NamedTuple):
     methods: Sequence[str] | None = None
     splits: int | None = None
     settings: Path | None = None  # file, or folder of files, of `anchored tune`
+    again: bool = False  # compute what the record has already
 
 
 Record = dict[str, Any]
@@ -135,7 +136,7 @@ def run(
         "cores": n_cores(),
     }
     if experiment.combine is None:
-        return _grow(experiment, head, plan, folder, on_cell, jobs)
+        return _grow(experiment, head, plan, folder, on_cell, jobs, context.again)
     draft = folder / f".{experiment.name}-{_stamp(head)}.json"
     for stale in set(folder.glob(f".{experiment.name}-*.json")) - {draft}:
         stale.unlink(missing_ok=True)
@@ -163,6 +164,7 @@ def _grow(
     folder: Path,
     on_cell: OnCell,
     jobs: int,
+    again: bool,
 ) -> Record:
     """Add the plan's cells to the record in ``folder``, which is whole after each of them."""
     settings = {_group(cell.label): plain(cell.settings) for cell in plan}
@@ -176,7 +178,12 @@ def _grow(
             )
     known = found["settings"]
     outdated = {group for group in settings if known.get(group, settings[group]) != settings[group]}
-    kept = {k: v for k, v in found["numbers"].items() if _group(k) not in outdated}
+    redone = {cell.label for cell in plan} if again else set()
+    kept = {
+        label: result
+        for label, result in found["numbers"].items()
+        if _group(label) not in outdated and label not in redone
+    }
     head = head | {"settings": dict(sorted((known | settings).items()))}
 
     def save(results: dict[str, dict]) -> Record:

@@ -144,5 +144,5 @@ EXPERIMENT = Experiment(
     combine=None,
     findings=lambda record: [],
     tables=tables,
-    options=("datasets", "methods", "splits", "jobs", "settings"),
+    options=("datasets", "methods", "splits", "again", "jobs", "settings"),
 )

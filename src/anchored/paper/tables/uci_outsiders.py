@@ -35,30 +35,41 @@ class _Held(NamedTuple):
 
 def ngboost(x_train: np.ndarray, y_train: np.ndarray, x_test: np.ndarray, seed: int) -> Predictive:
     """NGBoost with a normal distribution; it has no epistemic part."""
-    package = _package("ngboost", "NGBoost")
+    mean, std = fit_ngboost(x_train, y_train, seed)(x_test)
+    return Predictive(mean, np.zeros_like(mean), np.square(std))
+
+
+def fit_ngboost(x: np.ndarray, y: np.ndarray, seed: int, n_classes: int = 0) -> Callable:
+    """A function from inputs to (mean, std) [row] or, of classes from 0, to probabilities."""
+    ngb = package("ngboost", "NGBoost")
     # Its own seed does not reach the trees, which break ties at random.
-    tree = copy.deepcopy(package.learners.default_tree_learner).set_params(random_state=seed)
+    tree = copy.deepcopy(ngb.learners.default_tree_learner).set_params(random_state=seed)
+    family = {"Dist": ngb.distns.k_categorical(n_classes)} if n_classes else {}
+    kind = ngb.NGBClassifier if n_classes else ngb.NGBRegressor
 
     def model(n_trees: int) -> Any:
-        return package.NGBRegressor(
-            Base=tree, n_estimators=n_trees, random_state=seed, verbose=False
-        )
+        return kind(Base=tree, n_estimators=n_trees, random_state=seed, verbose=False, **family)
 
-    def fit_predict(x: np.ndarray, y: np.ndarray, held: _Held) -> tuple[np.ndarray, np.ndarray]:
-        search = model(_MAX_TREES)
-        search.fit(held.x, held.y, held.x_held, held.y_held, early_stopping_rounds=_PATIENCE)
-        dist = model(search.best_val_loss_itr + 1).fit(x, y).pred_dist(x_test)
-        return dist.loc[None], np.square(dist.scale)[None]
+    location, scale = (0, 1) if n_classes else (y.mean(), y.std())
+    z = y if n_classes else (y - location) / scale
+    held = _held(x, z, seed)
+    search = model(_MAX_TREES)
+    search.fit(held.x, held.y, held.x_held, held.y_held, early_stopping_rounds=_PATIENCE)
+    final = model(search.best_val_loss_itr + 1).fit(x, z)
 
-    return _in_own_units(fit_predict, x_train, y_train, seed)
+    def predict(x_new: np.ndarray) -> Any:
+        dist = final.pred_dist(x_new)
+        return dist.probs.T if n_classes else (location + scale * dist.loc, scale * dist.scale)
+
+    return predict
 
 
 def catboost(x_train: np.ndarray, y_train: np.ndarray, x_test: np.ndarray, seed: int) -> Predictive:
     """Five CatBoost models with a variance each."""
-    package = _package("catboost", "CatBoost")
+    boosting = package("catboost", "CatBoost")
 
     def model(n_trees: int, member: int) -> Any:
-        return package.CatBoostRegressor(
+        return boosting.CatBoostRegressor(
             iterations=n_trees,
             loss_function="RMSEWithUncertainty",
             posterior_sampling=True,
@@ -82,7 +93,8 @@ def catboost(x_train: np.ndarray, y_train: np.ndarray, x_test: np.ndarray, seed:
     return _in_own_units(fit_predict, x_train, y_train, seed)
 
 
-def _package(name: str, title: str) -> Any:
+def package(name: str, title: str) -> Any:
+    """The module of that name, or an error that says how to install it."""
     if find_spec(name) is None:
         raise ModuleNotFoundError(f"{title} is not installed: pip install 'anchored[outsiders]'")
     return import_module(name)
@@ -97,8 +109,12 @@ def _in_own_units(
     """Fit to the standardised target and pool the members' moments in the target's units."""
     location, scale = y.mean(), y.std()
     z = (y - location) / scale
-    order = np.random.default_rng(seed).permutation(len(y))
-    kept, out = order[len(y) // 5 :], order[: len(y) // 5]
-    mean, variance = fit_predict(x, z, _Held(x[kept], z[kept], x[out], z[out]))
+    mean, variance = fit_predict(x, z, _held(x, z, seed))
     pooled = Predictive.from_members(location + scale * mean, scale**2 * variance)
     return Predictive(pooled.mean, pooled.epistemic_var, pooled.aleatoric_var)
+
+
+def _held(x: np.ndarray, y: np.ndarray, seed: int) -> _Held:
+    order = np.random.default_rng(seed).permutation(len(y))
+    kept, out = order[len(y) // 5 :], order[: len(y) // 5]
+    return _Held(x[kept], y[kept], x[out], y[out])
