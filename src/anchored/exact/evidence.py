@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from scipy import optimize
+from threadpoolctl import threadpool_limits
 
 from anchored.exact import gp
 from anchored.exact.kernels import Kernel
@@ -76,6 +77,12 @@ class Twin:
         return by_column if self.columns is None else by_column[np.array(self.columns)]
 
 
+# Matrices of this size are slower on many threads than on one, and a hundred times slower where
+# other programs keep the cores busy.
+_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
+
+@_one_thread
 def tune_regression(
     twin: Twin,
     x: np.ndarray,
@@ -147,6 +154,7 @@ def _maximise(twin, x, y, weight, theta, known: _Known) -> np.ndarray:
     ).x
 
 
+@_one_thread
 def tune_classification(
     twin: Twin, x: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> tuple[float, np.ndarray]:
