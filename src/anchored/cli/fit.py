@@ -41,7 +41,8 @@ def fit(
     n_members: Members = 10,
     hidden: Hidden = None,
     method: Annotated[
-        str, typer.Option(help="anchored, regularised, unconstrained, deep or rms.")
+        str,
+        typer.Option(help="anchored, rms, random-features, regularised, unconstrained or deep."),
     ] = "anchored",
     settings: Annotated[
         Path | None, typer.Option(help="File of `anchored tune`: prior, noise and training.")

@@ -96,6 +96,12 @@ class Schedule:
             return dataclasses.replace(self, optimiser=damped)
         return dataclasses.replace(self, learning_rate=self.learning_rate * share)
 
+    def of_last_layer(self) -> "Schedule":
+        """The same schedule for a tuple of layers, of which the last alone moves."""
+        if self.optimiser is None:  # Adam leaves what has no gradient where it is
+            return self
+        return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
+
     def n_steps(self, n_rows: int) -> int:
         """Optimiser steps of a full run."""
         return self.epochs * max(1, n_rows // self.batch_size)
@@ -112,6 +118,16 @@ def dropping_adam(
 ) -> optax.GradientTransformation:
     """Adam whose rate is multiplied by a factor from each of some steps on: (step, factor)."""
     return optax.adam(optax.piecewise_constant_schedule(learning_rate, dict(drops)))
+
+
+@lru_cache
+def _of_last_layer(optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
+    """Without updates of other layers, such as a decay of weights."""
+
+    def hidden(layers: Params) -> Params:
+        return (*(True for _ in layers[:-1]), False)
+
+    return optax.chain(optimiser, optax.masked(optax.set_to_zero(), hidden))
 
 
 class TrainInfo(NamedTuple):

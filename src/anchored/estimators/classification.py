@@ -36,7 +36,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     Parameters
     ----------
     hidden, activation, n_members, network, prior : as in `AnchoredRegressor`.
-    method : anchored, rms, regularised, unconstrained, or deep (here as unconstrained).
+    method : anchored, rms, random-features, regularised, unconstrained, or deep (here as
+        unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
     max_seconds, random_state, verbose : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function

@@ -62,7 +62,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         from 5,000 rows on.
     activation : relu, leaky_relu, erf, tanh, gelu or softplus.
     n_members : networks in the ensemble; one is a single regularised network.
-    method : anchored, regularised, unconstrained, deep (Deep Ensembles) or rms.
+    method : anchored, rms, random-features, regularised, unconstrained or deep (Deep Ensembles).
     network : your own `Network` in place of ``hidden`` and ``activation``.
     noise_var : variance of the data noise in squared units of the target, one number or one
         for each output, or "auto".
