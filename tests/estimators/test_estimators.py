@@ -189,6 +189,13 @@ def test_gp_comparison(fitted, line):
     assert "variance ratio" in str(gap)
 
 
+def test_far_from_the_data_is_three_times_as_far_from_their_mean(fitted, line):
+    """The rows compared outside are ordinary ones of another call."""
+    centre = line[0].mean(axis=0)
+    far = fitted.compare_to_gp(centre + 3 * (line[0] - centre))
+    assert fitted.compare_to_gp(line[0]).outside_ratio == pytest.approx(far.epistemic_ratio, 1e-3)
+
+
 def test_gp_comparison_says_why_not(line):
     X, y = line
     with pytest.raises(ValueError, match="'deep' learns its noise; an exact GP needs it known"):
