@@ -22,10 +22,11 @@ from anchored._files import write_whole
 from anchored.metrics import GPComparison
 from anchored.paper.prose import table
 from anchored.prediction.predictive import Predictive
+from benchmarks.sections import write_section
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, PAGE = ROOT / "benchmarks/results/width.json", ROOT / "docs/infinite_width.md"
-HEADING, NEXT = "## How far, measured\n", "## "
+HEADING = "## How far, measured\n"
 SETTINGS: dict[str, Any] = {
     "problems": 8,
     "members": 20,
@@ -189,15 +190,7 @@ def section(record: dict) -> str:
     return "\n".join([HEADING, fill(top, 105), "", table(header, rows), "", fill(end, 105), ""])
 
 
-def page(text: str, made: str) -> str:
-    """The page ``text`` with its section of measurements replaced."""
-    before, _, rest = text.partition(HEADING)
-    _, mark, after = rest.partition(f"\n{NEXT}")
-    return before + made + (f"\n{NEXT}{after}" if mark else "")
-
-
 if __name__ == "__main__":
     if sys.argv[1:] != ["--page"]:
         run()
-    made = section(json.loads(RECORD.read_text()))
-    write_whole(PAGE, page(PAGE.read_text(encoding="utf-8"), made).encode())
+    write_section(PAGE, section(json.loads(RECORD.read_text())))
