@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -171,6 +172,47 @@ def test_the_page_of_real_tables_is_the_recorded_one():
     from benchmarks import real_page
 
     assert real_page.page() == real_page.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_of_infinite_width_is_the_recorded_one():
+    from benchmarks import width
+
+    record, text = json.loads(width.RECORD.read_text()), width.PAGE.read_text(encoding="utf-8")
+    assert width.page(text, width.section(record)) == text
+    assert record["settings"] == width.SETTINGS
+
+
+def test_wide_ensembles_end_where_the_page_says():
+    """All layers trained: at the formula, not at the GP; the last alone: at the GP."""
+    from benchmarks import width
+
+    record, wide = json.loads(width.RECORD.read_text()), width.WIDTHS[-1]
+    draws = record["settings"]["members"] ** -0.5
+    for where in ("inside", "outside"):
+        (full, error), (fixed, other) = (
+            width.summary(record, method, wide, where, "ratio") for method in width.METHODS
+        )
+        limit, _ = width.summary(record, "limit", "inf", where, "ratio")
+        assert abs(full - limit) < 3 * error
+        assert full > 1 + 3 * error
+        assert abs(fixed - 1) < 3 * other
+    apart, error = width.summary(record, "random-features", wide, "inside", "mean_error")
+    assert abs(apart - draws) < 3 * error
+    assert width.summary(record, "rms", wide, "inside", "mean_error")[0] > 2 * draws
+
+
+def test_the_kernels_of_the_page_are_the_library_s():
+    from benchmarks import width
+
+    from anchored import MLP, Prior, gp
+
+    problem, network = width.Problem.draw(0), MLP((1,))
+    x, places = problem.x, problem.places["inside"]
+    prior, _ = width.kernels(places, x)
+    gain = np.linalg.solve(width.kernels(x, x)[0] + 0.1 * np.eye(len(x)), problem.y)
+    kernel = gp.twin(network, Prior.for_network(network, x, width.SETTINGS["first_var"]))
+    exact = gp.condition(kernel, x, problem.y, width.SETTINGS["noise_var"]).predict(places)
+    np.testing.assert_allclose(prior @ gain, exact.mean[:, 0], atol=1e-6)
 
 
 def test_the_tables_nobody_tuned_to_keep_what_was_asked():

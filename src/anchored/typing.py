@@ -25,6 +25,7 @@ class Network(Protocol):
     # Traits that a network may leave out: `traits` fills these defaults in.
     vmappable: ClassVar[bool] = True  # ``vmap`` over members is fast on CPU (not of convolutions)
     takes_tokens: ClassVar[bool] = False  # inputs are whole numbers of words, not standardised
+    layered: ClassVar[bool] = False  # parameters are a tuple of layers, of which the last is linear
 
     def init(self, key: Array, x: Array) -> Params:
         """Draw initial parameters; ``x`` [batch, ...] is only looked at for its shape."""
@@ -44,6 +45,7 @@ class Traits(NamedTuple):
 
     vmappable: bool
     takes_tokens: bool
+    layered: bool
 
 
 def traits(network: Any) -> Traits:

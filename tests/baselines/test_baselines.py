@@ -46,6 +46,7 @@ SMALL = {
     "last-layer": Laplace("last", QUICK, n_draws=20),
     "anchored": EnsembleOf("anchored", 3, QUICK),
     "rms": EnsembleOf("rms", 3, QUICK),
+    "random-features": EnsembleOf("random-features", 3, QUICK),
     "deep": EnsembleOf("deep", 3, QUICK),
     "regularised": EnsembleOf("regularised", 3, QUICK),
     "unconstrained": EnsembleOf("unconstrained", 3, QUICK, prior_start=False),

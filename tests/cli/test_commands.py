@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import html
 import inspect
 import io
 import json
@@ -124,7 +125,7 @@ def test_fit_says_what_it_will_do_and_what_came_of_it(fitted):
     output, out = fitted
     for words in ("Regression of 'price'", "1 date", "Left out: 'id'", "should take about", "208"):
         assert words in output
-    for words in ("intervals cover", "Report:", "anchored predict"):
+    for words in ("intervals cover", "The networks' spread is", "Report:", "anchored predict"):
         assert words in output
     assert sorted(p.name for p in out.iterdir()) == [
         "metrics.json",
@@ -141,6 +142,8 @@ def test_scores_are_kept_as_json(fitted):
     assert record["rows"] == {"train": 208, "test": 52, "without_target": 0}
     # The noise is 10, missing sizes aside; the target's own deviation is about 110.
     assert 8 < record["scores"]["rmse"] < 60
+    assert record["gp_words"] == anchored.metrics.GPComparison(**record["gp"]).words
+    assert "far from the data" in record["gp_words"]
 
 
 def test_predictions_are_the_models_own(fitted, flats):
@@ -213,7 +216,11 @@ def test_report_from_the_model_alone_and_from_new_rows(fitted, folder):
         record = json.loads(result.stdout)
         check_schema("report", record)
         assert record["rows"] == (80 if table else 52)
-        assert out.read_text().startswith("<!DOCTYPE html>")
+        page = out.read_text()
+        assert page.startswith("<!DOCTYPE html>")
+        # The comparison is that of the fit, for which alone the training rows were there.
+        said = json.loads((fitted[1] / "metrics.json").read_text())["gp_words"]
+        assert html.escape(said, quote=False).replace("'", "&#39;") in page
 
 
 def test_export(fitted, folder):
@@ -299,6 +306,22 @@ def test_the_networks_see_the_test_rows_once(folder, monkeypatch):
     )
     expected = model.model_.standardised(plan.encoder.transform(plan.test_inputs))
     assert sum(x.shape == expected.shape and np.allclose(x, expected) for x in calls) == 1
+
+
+def test_fit_and_report_say_why_there_is_no_exact_answer(folder):
+    out = folder / "deep"
+    command = ["fit", str(money_table(folder / "deep.csv")), "--target", "score", "--out", str(out)]
+    command += ["--settings", str(settings_file(folder / "deep.json")), "--n-members", "2"]
+    result = runner.invoke(app, [*command, "--method", "deep"])
+    assert result.exit_code == 0, result.output
+    assert "Not compared with exact inference: `method` 'deep' learns its noise" in result.output
+    record = json.loads((out / "metrics.json").read_text())
+    check_schema("fit", record)
+    assert record["gp"] is None
+    later = folder / "later.html"
+    runner.invoke(app, ["report", str(out / "model.safetensors"), "--out", str(later)])
+    for page in (out / "report.html", later):
+        assert "an exact GP needs it known" in page.read_text()
 
 
 def test_tune_and_fit_a_table_of_ones_own(folder, monkeypatch):

@@ -346,6 +346,6 @@ def test_cores_are_counted_without_affinity(monkeypatch):
 
 
 def test_traits_have_defaults():
-    assert traits(object()) == (True, False)
-    assert traits(ConvNet()) == (False, False)
-    assert traits(TextCNN()) == (True, True)
+    assert traits(object()) == (True, False, False)
+    assert traits(ConvNet()) == (False, False, True)
+    assert traits(TextCNN()) == (True, True, True)

@@ -146,6 +146,20 @@ def test_every_method(line, method):
         assert np.ptp(model.predict_dist(line[0]).aleatoric_var) > 0
 
 
+def test_random_features_stay_at_the_anchors_and_are_near_the_gp():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (60, 2))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=60)
+    given = {"hidden": (400,), "noise_var": 0.09, "random_state": 0, "epochs": 3_000}
+    model = AnchoredRegressor(**given, n_members=20, method="random-features").fit(X, y)
+    classes = AnchoredClassifier(**QUICK, method="random-features").fit(X, y > 0)
+    for ensemble in (model.ensemble_, classes.ensemble_):
+        jax.tree.map(np.testing.assert_array_equal, ensemble.params[0], ensemble.centres[0])
+    exact = model.compare_to_gp(X)
+    assert exact.mean_error < 3 / np.sqrt(20)
+    assert 0.8 < exact.variance_ratio < 1.25
+
+
 def test_a_whole_prior_and_an_own_network(line):
     X, y = line
     network = MLP((12, 6), 1, "erf")
@@ -173,6 +187,13 @@ def test_gp_comparison(fitted, line):
     assert gap.kl < 0.3
     assert 0.5 < gap.variance_ratio < 2
     assert "variance ratio" in str(gap)
+
+
+def test_far_from_the_data_is_three_times_as_far_from_their_mean(fitted, line):
+    """The rows compared outside are ordinary ones of another call."""
+    centre = line[0].mean(axis=0)
+    far = fitted.compare_to_gp(centre + 3 * (line[0] - centre))
+    assert fitted.compare_to_gp(line[0]).outside_ratio == pytest.approx(far.epistemic_ratio, 1e-3)
 
 
 def test_gp_comparison_says_why_not(line):

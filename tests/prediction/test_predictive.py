@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import stats
+from scipy import special, stats
 
 from anchored import Predictive, metrics
 
@@ -156,6 +156,34 @@ def test_gp_comparison_against_numerical_kl():
     assert gap.kl == pytest.approx(kl, rel=1e-6)
     assert gap.variance_ratio == pytest.approx(0.7 / 0.5)
     assert gap.mean_error == pytest.approx(0.3 / 0.5**0.5)
+
+
+def test_gp_comparison_of_spreads_is_one_for_draws_of_the_exact_posterior():
+    """On average, however few there are; roots of the ratios are in the words."""
+    rng = np.random.default_rng(0)
+    var = np.exp(rng.normal(size=4_000))
+    exact = Predictive(np.zeros(4_000), var, np.ones(4_000))
+    error = np.sqrt(special.polygamma(1, 4 / 2) / 4_000)  # of the mean of a log chi^2
+    few = Predictive.from_members(np.sqrt(var) * rng.normal(size=(5, 4_000)), np.ones((5, 4_000)))
+    far = dataclasses.replace(exact, epistemic_var=1.44 * var)
+    gap = metrics.GPComparison.between(few, exact, (far, exact))
+    assert abs(np.log(gap.epistemic_ratio)) < 3.3 * error
+    assert gap.outside_ratio == pytest.approx(1.44)
+    root = "1.0" if gap.epistemic_ratio >= 1 else f"{gap.epistemic_ratio**0.5:.2f}"
+    words = f"The networks' spread is {root} of the exact one on rows like these, and 1.2 of it"
+    assert gap.words == f"{words} far from the data."
+    assert str(gap).endswith(gap.words)
+
+
+def test_gp_comparison_of_what_has_no_spread():
+    exact = Predictive(np.zeros(3), np.ones(3), np.ones(3))
+    pair = (np.zeros(3), np.ones(3))
+    draws = np.random.default_rng(0).normal(size=(4, 3))
+    for one, other in ((pair, exact), (exact, pair), (draws, exact)):
+        gap = metrics.GPComparison.between(one, other)
+        assert (gap.epistemic_ratio, gap.words) == (None, "")
+    alone = Predictive.from_members(np.zeros((1, 3)), np.ones((1, 3)))
+    assert metrics.GPComparison.between(alone, exact).epistemic_ratio == 0
 
 
 # Student-t noise

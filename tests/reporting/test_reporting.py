@@ -59,7 +59,7 @@ def page(regressor, held_out):
         *held_out,
         about={"<b>file</b>": '"><u>'},
         notes=["<i>a note</i>"],
-        gp=GPComparison(0.125, 0.75, 0.0625, 77),
+        gp=GPComparison(0.125, 0.75, 0.0625, 77, 0.81, 1.21),
     )
 
 
@@ -188,15 +188,25 @@ def test_a_given_comparison_is_shown_and_none_is_made(page, regressor, held_out,
     text = text_of(page)
     for shown in ("0.125", "0.750", "0.0625", "77 rows"):
         assert shown in text
+    said = "spread is 0.90 of the exact one on rows like these, and 1.1 of it far from the data."
+    assert said in text
     made = regressor.compare_to_gp(held_out[0])
     own = text_of(anchored.report(regressor, *held_out))
     assert number(made.variance_ratio) in own.split("Beside exact inference")[1]
+    assert made.words in own
 
-    def refuse(X):
-        raise ValueError("too large")
+    def refuse(X, dist):
+        raise ValueError("It is <too> large.")
 
     monkeypatch.setattr(regressor, "compare_to_gp", refuse, raising=False)
-    assert "Beside exact inference" not in anchored.report(regressor, *held_out)
+    text = text_of(anchored.report(regressor, *held_out))
+    assert "There is no comparison with the exact answer" in text
+    assert "It is <too> large." in text
+
+
+def test_classes_have_no_exact_answer_and_no_word_of_it(class_page):
+    assert "exact inference" not in text_of(class_page)
+    assert "exact answer" not in text_of(class_page)
 
 
 def test_members_that_did_not_converge_are_told(page):

@@ -33,6 +33,7 @@ METHODS = {
     "last-layer": partial(Laplace, "last"),
     "anchored": partial(EnsembleOf, "anchored"),
     "rms": partial(EnsembleOf, "rms"),
+    "random-features": partial(EnsembleOf, "random-features"),
     "deep": partial(EnsembleOf, "deep"),
     "regularised": partial(EnsembleOf, "regularised"),
     "unconstrained": partial(EnsembleOf, "unconstrained"),

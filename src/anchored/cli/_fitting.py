@@ -16,7 +16,7 @@ from anchored import metrics
 from anchored.core.members import n_cores
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.prediction.predictive import Predictive
-from anchored.reporting import GP_TRAINING_ROWS, headline
+from anchored.reporting import comparison, headline
 from anchored.tables.plan import Plan
 from anchored.tuning import FEW_ROWS, MANY_ROWS, N_STEPS, default_schedule
 
@@ -32,7 +32,7 @@ class Fitted:
     dist: Predictive
     verdict: str  # whether its error bars hold, in words
     scores: dict[str, float | None]
-    gp: metrics.GPComparison | None
+    gp: metrics.GPComparison | str | None  # of regression, or why there is none
     seconds: float
     warnings: tuple[str, ...]
 
@@ -48,19 +48,12 @@ def fit_plan(plan: Plan, parameters: dict[str, Any], coverage: float) -> Fitted:
     seconds = time.perf_counter() - started
     said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     dist = model.predict_dist(plan.test_inputs)
-    gap = None
-    if (
-        plan.task == "regression"
-        and len(plan.y) <= GP_TRAINING_ROWS
-        and model.noise_var_ is not None
-    ):
-        gap = model.compare_to_gp(plan.test_inputs, dist)
     return Fitted(
         model=model,
         dist=dist,
         verdict=headline(model, plan.test_inputs, plan.y_test, coverage, dist=dist),
         scores=scores(dist, plan.y_test, getattr(model, "classes_", None), coverage),
-        gp=gap,
+        gp=comparison(model, plan.test_inputs, dist),
         seconds=seconds,
         warnings=tuple(dict.fromkeys(said)),
     )

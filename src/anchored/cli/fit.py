@@ -41,7 +41,8 @@ def fit(
     n_members: Members = 10,
     hidden: Hidden = None,
     method: Annotated[
-        str, typer.Option(help="anchored, regularised, unconstrained, deep or rms.")
+        str,
+        typer.Option(help="rms, anchored, random-features, regularised, unconstrained or deep."),
     ] = "rms",
     settings: Annotated[
         Path | None, typer.Option(help="File of `anchored tune`: prior, noise and training.")
@@ -153,8 +154,9 @@ def _rounded(seconds: float) -> str:
 
 def _record(table: str, plan, fitted, coverage: float, seed: int, files: dict) -> dict[str, Any]:
     from anchored import __version__
+    from anchored.metrics import GPComparison
 
-    gap = fitted.gp
+    gap = fitted.gp  # a text is the reason why there is none
     model = fitted.model
     return {
         "schema": 1,
@@ -179,7 +181,8 @@ def _record(table: str, plan, fitted, coverage: float, seed: int, files: dict) -
         "seconds": fitted.seconds,
         "verdict": fitted.verdict,
         "scores": fitted.scores,
-        "gp": None if gap is None else dataclasses.asdict(gap),
+        "gp": dataclasses.asdict(gap) if isinstance(gap, GPComparison) else None,
+        "gp_words": gap.words if isinstance(gap, GPComparison) else gap,
         "warnings": list(fitted.warnings),
         "notes": list(plan.notes),
         "files": files,
@@ -194,7 +197,7 @@ def _write(out: Path, plan, fitted, record: dict) -> None:
 
     rng = np.random.default_rng(record["seed"])
     kept = np.sort(rng.permutation(len(plan.y_test))[:_KEPT_ROWS])
-    names = ("table", "target", "task", "seed", "coverage", "version", "scores", "gp")
+    names = ("table", "target", "task", "seed", "coverage", "version", "scores", "gp", "gp_words")
     about = {name: record[name] for name in names} | {
         "notes": [*plan.notes, *fitted.warnings],
         "rows": plan.test_rows[kept].tolist(),
@@ -236,6 +239,8 @@ def _say_result(record: dict[str, Any], seconds: float) -> None:
         share = max(scores["r2"] or 0.0, 0.0)
         explained = f" and explain {share:.0%} of the variance" if share else ""
         typer.echo(f"Predictions are off by {scores['rmse']:.4g} (root mean square){explained}.")
+        missing = "" if record["gp"] else "Not compared with exact inference: "
+        typer.echo(f"{missing}{record['gp_words']}")
     else:
         typer.echo(f"Stated probabilities are off by {scores['ece']:.1%} on average.")
     for warning in record["warnings"]:

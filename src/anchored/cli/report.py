@@ -76,7 +76,8 @@ def _rows(model, about: dict, table: str | None, path: Path) -> tuple:
 
 
 def _comparison(about: dict):
+    """As it was when the model was fitted, or why there was none."""
     from anchored.metrics import GPComparison
 
     found = about.get("gp")
-    return None if found is None else GPComparison(**found)
+    return about.get("gp_words") if found is None else GPComparison(**found)

@@ -5,7 +5,8 @@ Member j minimises the negative log posterior divided by N, whatever the batch s
     -(1/B) sum_batch log p(y | f(theta, x)) + (1/2N) sum_i (theta_i - centre_i)^2 / var_i
 
 Equation (10) of the paper is this times 2 noise_var. The methods differ only in the centre
-of the penalty, in its weight, and in noise added to the score of each row (`score_noise`).
+of the penalty, in its weight, in noise added to the score of each row (`score_noise`), and in
+whether hidden layers are trained (`last_layer`).
 """
 
 import dataclasses
@@ -17,13 +18,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored.core import wide
+from anchored.core import last_layer, wide
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.members import OneByOne, best_member_map, n_members_of
 from anchored.core.outputs import member_moments, member_outputs
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
-from anchored.core.score_noise import row_bits, score_noise
+from anchored.core.score_noise import row_bits, score_noise, sign_of
 from anchored.core.state import Batch, EnsembleState
 from anchored.core.training import OnCheck, Schedule, TrainInfo, begin, finite_members, train
 from anchored.core.tree import (
@@ -32,6 +33,7 @@ from anchored.core.tree import (
     as_pytree,
     from_pytree,
     on_device,
+    put_members,
     squared_distance,
     take_members,
 )
@@ -51,6 +53,7 @@ class Method:
     penalised: bool = True
     score_noise: bool = False  # each member feels noise in the outputs, that of the data
     variance_head: bool = False  # regression predicts its own noise
+    hidden_fixed: bool = False  # hidden layers stay at the centre; only the last is trained
 
 
 METHODS: dict[str, Method] = {
@@ -59,6 +62,7 @@ METHODS: dict[str, Method] = {
     "unconstrained": Method(penalised=False),
     "deep": Method(penalised=False, variance_head=True),
     "rms": Method(anchors=True, score_noise=True),
+    "random-features": Method(anchors=True, score_noise=True, hidden_fixed=True),
 }
 
 
@@ -181,6 +185,8 @@ def init_ensemble(
     """
     schedule = schedule or Schedule()
     drawn = _drawn(key, network, prior, likelihood, data, method, n_members, start, folds)
+    if drawn.hidden_fixed:
+        schedule = schedule.of_last_layer()
     return _begun(network, drawn, data, schedule, member_map)
 
 
@@ -213,27 +219,36 @@ def fit_ensemble(
     network, prior, likelihood, data : the model, written for one member, and the rows.
     method : a row of `METHODS`.
     schedule : how long and how fast to train.
-    start : initial parameters [member, ...] in place of draws of ``network.init``.
+    start : initial parameters [member, ...] in place of draws of ``network.init``; of layers
+        that stay at their anchor it counts for nothing.
     folds : rows that some members are not to see, for predictions out of sample.
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
     """
     schedule = schedule or Schedule()
     drawn = _drawn(key, network, prior, likelihood, data, method, n_members, start, folds)
+    if drawn.hidden_fixed:
+        schedule = schedule.of_last_layer()
     way = wide.narrowed(network, prior, data) if schedule.optimiser is None else None
     rows = data if way is None else way.data
     inner = drawn if way is None else drawn.narrowed(way)
     state = _begun(network, inner, rows, schedule, member_map)
-    state, info = train(state, rows, schedule, on_check)
+    turn = None
+    if METHODS[method].score_noise and not drawn.hidden_fixed:
+        # Features form without the noise, which they would else fit; the minimum is the same.
+        state, turn = _with_noise(state, 0), partial(_with_noise, share=1)
+    state, info = train(state, rows, schedule, on_check, turn)
     failed = np.flatnonzero(info.status == Status.DIVERGED)
     if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
         key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
         start = _initial_params(network, key_again, failed.tolist(), data)
-        drawn = drawn._replace(start=_with_members(drawn.start, failed, start))
+        if drawn.hidden_fixed:
+            start = last_layer.with_hidden(start, take_members(drawn.own.centre, failed))
+        drawn = drawn._replace(start=put_members(drawn.start, failed, start))
         slower = schedule.slower(_RETRY_RATE)
         again = _restarted(state, failed, start if way is None else way.inner(start), slower)
         again, second = train(again, rows, slower)
-        state = dataclasses.replace(state, theta=_with_members(state.theta, failed, again.theta))
+        state = dataclasses.replace(state, theta=put_members(state.theta, failed, again.theta))
         info.status[failed] = second.status
     ensemble = Ensemble.of_state(state, info)
     if way is not None:  # what no row meets stays where the penalty, or else the start, put it
@@ -250,7 +265,7 @@ class Own(NamedTuple):
     """What the loss needs of one member."""
 
     centre: Params
-    seed: Array | None  # of the score noise, two words; none if there is no noise
+    seed: Array | None  # of the score noise, three words; none if there is no noise
     fold: Array | None  # rows of this fold count for nothing
 
 
@@ -262,6 +277,7 @@ class Extra(NamedTuple):
     penalty: Number  # 1, or 0 if the prior does not count
     folds: Array | None  # [row]
     numbers: Array | None = None  # [row] that its noise is made from, -1 for none; or its place
+    noise: Number = np.float32(1)  # 1, or 0 as long as there is no score noise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,9 +286,12 @@ class MemberLoss:
 
     network: Network
     raveller: Raveller | None  # set if parameters come as one vector
+    hidden_fixed: bool = False
 
     def __call__(self, params: Params, own: Own, extra: Extra, batch: Batch) -> Array:
         network_params = params if self.raveller is None else self.raveller.unravel(params)
+        if self.hidden_fixed:
+            network_params = last_layer.last_alone(network_params)
         outputs = self.network.apply(network_params, batch.x)
         likelihood = from_pytree(extra.likelihood)
         weight = batch.weight
@@ -282,7 +301,7 @@ class MemberLoss:
         if own.seed is not None:  # a row of weight w is w rows: so is the variance of its noise
             numbers = batch.rows if extra.numbers is None else extra.numbers[batch.rows]
             noise = score_noise(likelihood, outputs, row_bits(own.seed, numbers))
-            share = jnp.sqrt(weight) * (numbers >= 0)
+            share = extra.noise * sign_of(own.seed) * jnp.sqrt(weight) * (numbers >= 0)
             gain = gain + share * jnp.sum(noise * outputs, axis=-1)
         pull = 0.5 * squared_distance(params, own.centre, extra.scale) / batch.total
         return extra.penalty * pull - batch.scale * jnp.sum(gain)
@@ -295,6 +314,7 @@ class _Drawn(NamedTuple):
     start: Params
     own: Own
     extra: Extra
+    hidden_fixed: bool
 
     def narrowed(self, way: wide.Narrow) -> "_Drawn":
         return self._replace(
@@ -320,23 +340,26 @@ def _drawn(
     _check_model(network, prior, likelihood, data)
     _check_folds(folds, data.n_rows, n_members)
     key_anchor, key_init, key_noise, seed = draw_keys(key)
-    if start is None:
-        start = _initial_params(network, key_init, range(n_members), data)
     seeds = None
     if row.score_noise:
         seeds = _stacked([noise_seed_of(key_noise, j) for j in range(n_members)])
     of_member = None if folds is None else on_device(folds.of_member)
     of_row = None if folds is None else _padded_folds(folds, data)
     own = Own(_centres(key_anchor, prior, n_members, row.anchors), seeds, of_member)
+    if row.hidden_fixed:
+        last_layer.check_hidden(method, network, prior)
+        start = own.centre if start is None else last_layer.with_hidden(start, own.centre)
+    elif start is None:
+        start = _initial_params(network, key_init, range(n_members), data)
     extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
-    return _Drawn(int(seed), start, own, extra)
+    return _Drawn(int(seed), start, own, extra, row.hidden_fixed)
 
 
 def _begun(
     network: Network, drawn: _Drawn, data: Data, schedule: Schedule, member_map: MemberMap | None
 ) -> EnsembleState:
     """The state of drawn members, in the form that trains fastest."""
-    seed, start, own, extra = drawn
+    seed, start, own, extra, hidden_fixed = drawn
     raveller = Raveller.like(extra.scale)
     if member_map is None:
         work = raveller.size * min(schedule.batch_size, data.n_rows)
@@ -345,14 +368,19 @@ def _begun(
     if schedule.optimiser is not None or isinstance(member_map, OneByOne):
         extra = extra._replace(scale=jax.tree.map(_one_for_all, extra.scale))
         unit = _unit(extra.scale, schedule)
-        loss = MemberLoss(network, None)
+        loss = MemberLoss(network, None, hidden_fixed)
         return begin(seed, loss, start, own, extra, schedule, member_map, unit=unit)
     # Adam does not: one vector for each small member compiles and runs faster.
     start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
     scale = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(extra.scale)])
     own, extra = own._replace(centre=centre), extra._replace(scale=on_device(scale))
-    loss, unit = MemberLoss(network, raveller), _unit(extra.scale, schedule)
+    loss, unit = MemberLoss(network, raveller, hidden_fixed), _unit(extra.scale, schedule)
     return begin(seed, loss, start, own, extra, schedule, member_map, raveller, unit)
+
+
+def _with_noise(state: EnsembleState, share: int) -> EnsembleState:
+    """With all of the score noise, or without it."""
+    return dataclasses.replace(state, extra=state.extra._replace(noise=np.float32(share)))
 
 
 def _unit(scale: Params, schedule: Schedule) -> Params | None:
@@ -377,17 +405,6 @@ def _restarted(
     return begin(*given, schedule, plan.member_map, plan.raveller, state.unit)
 
 
-def _with_members(tree: Params, index: np.ndarray, others: Params) -> Params:
-    """Some members of a stacked tree replaced by others; by NumPy, which compiles nothing."""
-
-    def put(old: Array, new: Array) -> Array:
-        out = np.array(old)
-        out[index] = new
-        return on_device(out)
-
-    return jax.tree.map(put, tree, others)
-
-
 def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
     """The row of a method; one member alone is the single regularised network."""
     if method not in METHODS:
@@ -401,7 +418,7 @@ def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Metho
             f"`{HeteroskedasticGaussian.__name__}()` and a network with two outputs a target."
         )
     if n_members == 1:
-        row = dataclasses.replace(row, anchors=False, score_noise=False)
+        row = dataclasses.replace(row, anchors=False, score_noise=False, hidden_fixed=False)
     return row
 
 
@@ -478,8 +495,9 @@ def initial_of(network: Network, key: Array, j: int, x: Array) -> Params:
 
 @jax.jit
 def noise_seed_of(key: Array, j: int) -> Array:
-    """Two words that member j's score noise is made from."""
-    return jax.random.bits(jax.random.fold_in(key, j), (2,))
+    """Three words that member j's score noise is made from: two of its pair, and 0 or 1."""
+    of_pair = jax.random.bits(jax.random.fold_in(key, j // 2), (2,))
+    return jnp.append(of_pair, jnp.asarray(j % 2, of_pair.dtype))
 
 
 @jax.jit

@@ -7,6 +7,9 @@ noise of its variance on the targets.
 
 The noise of a row depends on the member's seed and the row's number alone. Each step makes it
 again, so that nothing is stored and rows may come in any order, in any batch, and later.
+
+Members come in pairs of opposite noise. Each is a draw as before; in the mean of the two the noise
+cancels to first order, so that the mean of few members is nearly as good as that of many.
 """
 
 import jax
@@ -36,8 +39,13 @@ def mixed(bits: Array) -> Array:
 
 
 def row_bits(seed: Array, rows: Array) -> Array:
-    """Random bits [batch] of rows by their numbers, for a member's ``seed`` of two words."""
+    """Random bits [batch] of rows by their numbers, for the first two words of a ``seed``."""
     return mixed(mixed(rows.astype(jnp.uint32) ^ seed[0]) ^ seed[1])
+
+
+def sign_of(seed: Array) -> Array:
+    """Plus or minus one, by the third word of a member's ``seed``."""
+    return 1.0 - 2.0 * seed[2].astype(jnp.float32)
 
 
 def normals(bits: Array, n: int) -> Array:

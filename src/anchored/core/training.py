@@ -99,6 +99,12 @@ class Schedule:
             return dataclasses.replace(self, optimiser=damped)
         return dataclasses.replace(self, learning_rate=self.learning_rate * share)
 
+    def of_last_layer(self) -> "Schedule":
+        """The same schedule for a tuple of layers, of which the last alone moves."""
+        if self.optimiser is None:  # Adam leaves what has no gradient where it is
+            return self
+        return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
+
     def n_steps(self, n_rows: int) -> int:
         """Optimiser steps of a full run."""
         return self.epochs * max(1, n_rows // self.batch_size)
@@ -115,6 +121,16 @@ def dropping_adam(
 ) -> optax.GradientTransformation:
     """Adam whose rate is multiplied by a factor from each of some steps on: (step, factor)."""
     return optax.adam(optax.piecewise_constant_schedule(learning_rate, dict(drops)))
+
+
+@lru_cache
+def _of_last_layer(optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
+    """Without updates of other layers, such as a decay of weights."""
+
+    def hidden(layers: Params) -> Params:
+        return (*(True for _ in layers[:-1]), False)
+
+    return optax.chain(optimiser, optax.masked(optax.set_to_zero(), hidden))
 
 
 class TrainInfo(NamedTuple):
@@ -169,9 +185,16 @@ def begin(
 
 
 def train(
-    state: EnsembleState, data: Data, schedule: Schedule, on_check: OnCheck | None = None
+    state: EnsembleState,
+    data: Data,
+    schedule: Schedule,
+    on_check: OnCheck | None = None,
+    turn: Callable[[EnsembleState], EnsembleState] | None = None,
 ) -> tuple[EnsembleState, TrainInfo]:
-    """`advance` through a whole schedule, or until the objective of every member has settled."""
+    """`advance` through a whole schedule, or until the objective of every member has settled.
+
+    ``turn`` changes the state half-way; only after it may training stop early.
+    """
     n_steps = most_steps = schedule.n_steps(data.n_rows)
     segment = _segment_steps(n_steps)
     # A look shall cost little beside the steps before it.
@@ -180,7 +203,10 @@ def train(
     seen = _check_batch(data, min(most, max(_LEAST_CHECK_ROWS, n_looked_at)))
     objective, steps = [np.asarray(objective_on(state, seen))], [0]
     started = now = time.perf_counter()
+    turned = 0  # number of the check at which the objective became what it is
     while steps[-1] < n_steps:
+        if turn is not None and 2 * steps[-1] >= n_steps:
+            state, turn, turned = turn(state), None, len(steps)
         count = min(segment, n_steps - steps[-1])
         state = advance(state, data, count)
         objective.append(np.asarray(objective_on(state, seen)))
@@ -190,11 +216,14 @@ def train(
         if len(steps) > 2 or left <= 0:  # the first segment includes the compilation
             affordable = steps[-1] + max(left, 0.0) * count / (now - before)
             if affordable < most_steps:
-                n_steps = max(steps[-1], int(affordable))
+                # What turns half-way is not left out, however little time there is.
+                least = steps[-1] + (segment if turn is not None else 0)
+                n_steps = max(least, int(affordable))
                 state = _brought_down(state, schedule, n_steps - steps[-1])
         if on_check is not None:
             on_check(Progress(steps[-1], n_steps, objective[-1]))
-        if _quiet(objective, schedule.tolerance) or not np.isfinite(objective[-1]).any():
+        settled = turn is None and _quiet(objective[turned:], schedule.tolerance)
+        if settled or not np.isfinite(objective[-1]).any():
             break
     history = np.stack(objective)
     status = _status(state.theta, history, can_tell=n_steps >= _MIN_CHECKS)

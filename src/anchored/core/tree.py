@@ -36,6 +36,17 @@ def take_members(tree: Params, index: Any) -> Params:
     return jax.tree.map(lambda leaf: on_device(np.asarray(leaf)[index]), tree)
 
 
+def put_members(tree: Params, index: Any, others: Params) -> Params:
+    """Replace some members of a stacked tree by others; by NumPy, which compiles nothing."""
+
+    def put(old: Array, new: Array) -> Array:
+        out = np.array(old)
+        out[index] = new
+        return on_device(out)
+
+    return jax.tree.map(put, tree, others)
+
+
 def concatenate_members(trees: list[Params]) -> Params:
     """Join stacked trees along the member axis."""
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trees)

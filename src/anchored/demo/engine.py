@@ -364,11 +364,13 @@ def _padded(scene: Scene, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _score_noise(scene: Scene, n_rows: int, wanted: bool) -> tuple[Array, Array]:
-    """Seeds [member, 2] and numbers [row]: a point's noise is of the seed and its number alone."""
+    """Seeds [member, 3] and numbers [row]: a point's noise is of the seed and its number alone."""
     rng, numbers = np.random.default_rng(scene.seed), np.full(n_rows, -1, np.int32)
     if wanted:
         numbers[: len(scene.numbers)] = scene.numbers
-    seeds = rng.integers(2**32, size=(scene.settings.n_members, 2), dtype=np.uint32)
+    members = np.arange(scene.settings.n_members, dtype=np.uint32)
+    of_pair = rng.integers(2**32, size=(len(members), 2), dtype=np.uint32)[members // 2]
+    seeds = np.column_stack([of_pair, members % 2])
     return jnp.asarray(seeds), jnp.asarray(numbers)
 
 

@@ -36,7 +36,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     Parameters
     ----------
     hidden, activation, n_members, network, prior : as in `AnchoredRegressor`.
-    method : rms, anchored, regularised, unconstrained, or deep (here as unconstrained).
+    method : rms, anchored, random-features, regularised, unconstrained, or deep (here as
+        unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
     max_seconds, random_state, verbose : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function

@@ -38,6 +38,7 @@ _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be m
 _FOLDS = (5, 4)
 _MANY = 8  # members of a single fold, which is enough for many rows
 _LEAST_SPREAD = 2  # members of a fold that have one
+_OUTSIDE = 3.0  # times as far from the mean of the training rows is far from the data
 
 
 class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
@@ -64,8 +65,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     activation : relu, leaky_relu, erf, tanh, gelu or softplus.
     n_members : networks in the ensemble; one is a single regularised network.
     method : rms (each member is a draw from the posterior), anchored (the paper's, whose spread
-        leaves out what the noise in the data adds), regularised, unconstrained or deep (Deep
-        Ensembles).
+        leaves out what the noise in the data adds), random-features, regularised,
+        unconstrained or deep (Deep Ensembles).
     network : your own `Network` in place of ``hidden`` and ``activation``.
     noise_var : variance of the data noise in squared units of the target, one number or one
         for each output, or "auto".
@@ -309,7 +310,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
         Conditions a Gaussian process with the ensemble's prior and noise on all training
         rows, which must be at most 5,000, and compares the two predictives at ``X``. If the
-        predictive there is known already, ``dist`` saves running the networks again.
+        predictive there is known already, ``dist`` saves running the networks again. Far from
+        the data, epistemic variances are compared at the same rows, moved three times as far
+        from the mean of the training rows.
         """
         x = self._standardised(X)
         if self.noise_var_ is None:
@@ -327,18 +330,23 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                 f"An exact GP on all training rows is too large: there are more than "
                 f"{GP_MAX_ROWS:,}. Fit on a random part of the rows to compare."
             )
-        dist = self._predictive(x)[1] if dist is None else dist
+        kernel = gp.twin(self.ensemble_.network, self.prior_)
         part = self.model_.regression
         assert part is not None
-        assert dist.members is not None
-        members = dist.members.reshape(*dist.members.shape[:2], -1)
-        members = (members - part.mean) / part.scale
         noise_var = np.asarray(part.training_noise_var)
-        kernel = gp.twin(self.ensemble_.network, self.prior_)
         rows, targets, weight = self._train_rows
-        exact = gp.condition(kernel, rows, targets, noise_var, weight).predict(x)
-        noise = np.broadcast_to(noise_var, members.shape)
-        return GPComparison.between(Predictive.from_members(members, noise), exact)
+        exact = gp.condition(kernel, rows, targets, noise_var, weight)
+
+        def standardised(dist: Predictive) -> Predictive:
+            assert dist.members is not None
+            members = dist.members.reshape(*dist.members.shape[:2], -1)
+            members = (members - part.mean) / part.scale
+            return Predictive.from_members(members, np.broadcast_to(noise_var, members.shape))
+
+        inside = standardised(self._predictive(x)[1] if dist is None else dist)
+        far = _OUTSIDE * x
+        outside = standardised(self._predictive(far)[1]), exact.predict(far)
+        return GPComparison.between(inside, exact.predict(x), outside)
 
 
 def _as_settings(settings) -> Settings | None:

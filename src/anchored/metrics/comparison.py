@@ -3,8 +3,10 @@
 import dataclasses
 
 import numpy as np
+from scipy import special
 
-from anchored.metrics.inputs import Dist, as_dist
+from anchored.metrics.inputs import Dist, Samples, as_dist
+from anchored.prediction.predictive import Predictive
 
 
 def kl(exact: Dist, dist: Dist) -> np.ndarray:
@@ -35,15 +37,24 @@ class GPComparison:
     kl : average KL divergence (nats) of the ensemble's Gaussian marginal from the exact one,
         noise included; 0 is perfect.
     n_rows : rows compared.
+    epistemic_ratio : geometric mean of the ensemble's epistemic variance over the exact one,
+        corrected for the few members: draws from the exact posterior itself have 1 on average.
+        None if a predictive has no epistemic part.
+    outside_ratio : the same far from the data, if it was looked at.
     """
 
     mean_error: float
     variance_ratio: float
     kl: float
     n_rows: int
+    epistemic_ratio: float | None = None
+    outside_ratio: float | None = None
 
     @classmethod
-    def between(cls, ensemble: Dist, exact: Dist) -> "GPComparison":
+    def between(
+        cls, ensemble: Dist, exact: Dist, outside: tuple[Dist, Dist] | None = None
+    ) -> "GPComparison":
+        """Compare two predictives; ``outside`` are both far from the data."""
         ensemble, exact = as_dist(ensemble), as_dist(exact)
         ratio = ensemble.variance / exact.variance
         shift = np.square(ensemble.mean - exact.mean) / exact.variance
@@ -52,10 +63,46 @@ class GPComparison:
             float(np.exp(np.log(ratio).mean())),
             float(kl(exact, ensemble).mean()),
             len(exact.mean),
+            _epistemic_ratio(ensemble, exact),
+            None if outside is None else _epistemic_ratio(*map(as_dist, outside)),
         )
 
+    @property
+    def words(self) -> str:
+        """The ratios of deviations (roots of the ratios of variances) in a sentence, if known."""
+        if self.epistemic_ratio is None:
+            return ""
+        inside = f"The networks' spread is {_root(self.epistemic_ratio)} of the exact one"
+        if self.outside_ratio is None:
+            return f"{inside}."
+        far = f"{_root(self.outside_ratio)} of it far from the data"
+        return f"{inside} on rows like these, and {far}."
+
     def __str__(self) -> str:
-        return (
+        numbers = (
             f"mean error {self.mean_error:.3f} exact deviations, variance ratio "
             f"{self.variance_ratio:.3f}, average KL {self.kl:.4f} nats ({self.n_rows} rows)"
         )
+        return f"{numbers}. {self.words}" if self.words else numbers
+
+
+def _root(ratio: float) -> str:
+    """Two digits, but whole numbers from ten on."""
+    root = np.sqrt(ratio)
+    return f"{root:.2f}" if root < 1 else f"{root:.1f}" if root < 10 else f"{root:.0f}"
+
+
+def _epistemic_ratio(dist: Predictive | Samples, exact: Predictive | Samples) -> float | None:
+    if not (isinstance(dist, Predictive) and isinstance(exact, Predictive)):
+        return None
+    known, n_members = exact.epistemic_var > 0, None if dist.members is None else len(dist.members)
+    if not known.any() or (n_members is None and not dist.epistemic_var.any()):
+        return None
+    if n_members == 1:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        logs = np.log(dist.epistemic_var[known] / exact.epistemic_var[known])
+    if n_members is not None:  # less the mean logarithm of chi^2 over its degrees of freedom
+        half = (n_members - 1) / 2
+        logs -= special.digamma(half) - np.log(half)
+    return float(np.exp(logs.mean()))

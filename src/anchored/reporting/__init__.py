@@ -16,7 +16,7 @@ from anchored.metrics import GPComparison
 from anchored.prediction.predictive import Predictive, checked_coverage
 from anchored.reporting import classes, making, regression, verdicts
 from anchored.reporting.inputs import Inputs, names_of_rows
-from anchored.reporting.making import GP_TRAINING_ROWS as GP_TRAINING_ROWS
+from anchored.reporting.making import comparison as comparison
 from anchored.reporting.page import rendered
 from anchored.reporting.words import plain
 
@@ -32,7 +32,7 @@ def report(
     title: str | None = None,
     about: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
-    gp: GPComparison | None = None,
+    gp: GPComparison | str | None = None,
     row_names: Sequence[str] | None = None,
     dist: Predictive | None = None,
 ) -> str:
@@ -48,7 +48,8 @@ def report(
     title : heading of the page.
     about : more lines for "what was fitted", such as the file and the date.
     notes : remarks to show, such as warnings of the fit.
-    gp : comparison with the infinite-width GP; made here if that is quick.
+    gp : comparison of a regressor with the infinite-width GP, or why there is none; if it is not
+        given, what `comparison` finds.
     row_names : what to call the rows; else a frame's index, or numbers from 0.
     dist : what ``estimator.predict_dist(X)`` gave, if that is known; else it is called here.
     """
@@ -77,7 +78,7 @@ def report(
         chapters=chapters,
         notes=notes,
         facts=making.facts(estimator, about or {}),
-        gp=making.comparison(estimator, X, n_rows) if gp is None else gp,
+        gp=comparison(estimator, X, dist) if gp is None else gp,
         members=making.members(estimator),
         version=__version__,
     )

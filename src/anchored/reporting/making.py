@@ -7,12 +7,13 @@ import numpy as np
 
 import anchored
 from anchored.errors import Status
+from anchored.estimators import AnchoredRegressor
 from anchored.metrics import GPComparison
+from anchored.prediction.predictive import Predictive
 from anchored.reporting import figures
 from anchored.reporting.inputs import take_rows
 from anchored.reporting.words import counted, number
 
-GP_TRAINING_ROWS = 2_000  # most for which the exact answer is worth the wait
 _GP_ROWS = 500  # most that are compared
 _STATUS = {
     Status.CONVERGED: "converged",
@@ -77,12 +78,14 @@ def members(estimator) -> dict[str, Any]:
     }
 
 
-def comparison(estimator, X, n_rows: int) -> GPComparison | None:
-    """The ensemble beside the exact answer, where there is one that is quick to have."""
-    n_trained = estimator.model_.n_rows
-    if n_trained is None or n_trained > GP_TRAINING_ROWS:
+def comparison(estimator, X, dist: Predictive) -> GPComparison | str | None:
+    """A regressor beside the exact answer on some rows, or why there is none; None for classes."""
+    if not isinstance(estimator, AnchoredRegressor):
         return None
+    assert dist.members is not None
+    members = dist.members[:, :_GP_ROWS]
+    some = Predictive.from_members(members, np.zeros_like(members))
     try:
-        return estimator.compare_to_gp(take_rows(X, np.arange(min(n_rows, _GP_ROWS))))
-    except (AttributeError, TypeError, ValueError):  # no exact limit for this network or method
-        return None
+        return estimator.compare_to_gp(take_rows(X, np.arange(members.shape[1])), some)
+    except (TypeError, ValueError) as error:  # no exact limit for this network, method or size
+        return str(error)

@@ -41,6 +41,7 @@ class ConvNet:
     activation: str = "relu"
     vmappable: ClassVar[bool] = False
     takes_tokens: ClassVar[bool] = False
+    layered: ClassVar[bool] = True
 
     def __post_init__(self):
         check_activation(self.activation)

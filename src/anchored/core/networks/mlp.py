@@ -31,6 +31,7 @@ class MLP:
     activation: str = "relu"
     vmappable: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = False
+    layered: ClassVar[bool] = True
 
     def __post_init__(self):
         check_activation(self.activation)

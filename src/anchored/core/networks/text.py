@@ -38,6 +38,7 @@ class TextCNN:
     activation: str = "relu"
     vmappable: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True  # inputs are numbers of words, not to be standardised
+    layered: ClassVar[bool] = True
 
     def __post_init__(self):
         check_activation(self.activation)
