@@ -26,7 +26,7 @@ from anchored import (
 from anchored.core.ensembles import draw_keys, noise_seed_of
 from anchored.core.members import OneByOne
 from anchored.core.networks import ACTIVATIONS
-from anchored.core.score_noise import normals, row_bits
+from anchored.core.score_noise import normals, row_bits, sign_of
 
 NOISE_VAR = 0.01
 LIMIT = stats.norm.isf(1e-3 / 2)
@@ -80,10 +80,9 @@ def exact_members(ensemble, data, x):
             return z
 
         seen, anchor = features(rows), np.asarray(ensemble.centres[-1]["weight"][j], float)[:, 0]
-        bits = row_bits(noise_seed_of(noise_key, j), jnp.arange(n))
-        target = np.asarray(data.y)[:n, 0] + np.asarray(normals(bits, 1))[:, 0] * np.sqrt(
-            NOISE_VAR / weight
-        )
+        seed = noise_seed_of(noise_key, j)
+        noise = sign_of(seed) * normals(row_bits(seed, jnp.arange(n)), 1)[:, 0]
+        target = np.asarray(data.y)[:n, 0] + np.asarray(noise) * np.sqrt(NOISE_VAR / weight)
         variance = 1 / len(anchor)  # of the last layer's prior
         cov = seen @ seen.T * variance + np.diag(NOISE_VAR / weight)
         gain = variance * seen.T @ np.linalg.solve(cov, target - seen @ anchor)

@@ -25,7 +25,8 @@ _FIRST_ROWS = 500  # rows of a first, cheap search
 CLASS_ROWS = 500  # most rows for classes: every evidence takes several factorisations
 _MAX_CLASSES = 10  # classes whose evidence is averaged
 _SHOWN_CLASSES = 3  # the largest ones, whose labels tell what is relevant
-_ROWS_PER_COLUMN = 5  # fewer rows for each column say nothing of single ones
+_LEAST_ROWS = 1_000  # fewer rows would make relevances out of chance ...
+_ROWS_PER_COLUMN = 5  # ... and so would fewer rows for each column
 _RELEVANCE_SPREAD = 1.5  # deviation of the hyperprior of a relevance around one, in logs
 _LEAST_RELEVANCE, _MOST_RELEVANCE = 1e-4, 1e4
 # Separable classes have an evidence that is flat towards ever larger variances. A log-normal
@@ -116,7 +117,7 @@ class _Known(NamedTuple):
 
 
 def _can_tell(twin: Twin, n_rows: int) -> bool:
-    return 1 < twin.n_columns * _ROWS_PER_COLUMN <= n_rows
+    return twin.n_columns > 1 and n_rows >= max(_LEAST_ROWS, twin.n_columns * _ROWS_PER_COLUMN)
 
 
 def _parts(theta: np.ndarray, n_outputs: int) -> tuple[float, np.ndarray, np.ndarray]:
@@ -158,16 +159,17 @@ def _maximise(twin, x, y, weight, theta, known: _Known) -> np.ndarray:
 def tune_classification(
     twin: Twin, x: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """``first_var`` of highest Laplace evidence for class numbers ``labels`` [batch].
+    """``first_var`` of highest Laplace evidence for class numbers ``labels`` of rows ``x``.
 
-    And the relevance of each feature. In a softmax over K classes one class against the rest is a
-    difference of logits, whose variance is K / (K - 1) times that of one logit.
+    And the relevance of each feature. Labels may be of more rows than ``x``: they tell how many
+    classes there are. In a softmax over K classes one class against the rest is a difference of
+    logits, whose variance is K / (K - 1) times that of one logit.
     """
     n_classes = len(np.unique(labels))
+    labels, weight = labels[: len(x)], weight[: len(x)]
+    relevance = _class_relevance(twin, x, labels, weight)
     x, labels, weight = x[:CLASS_ROWS], labels[:CLASS_ROWS], weight[:CLASS_ROWS]
-    classes, counts = np.unique(labels, return_counts=True)
-    shown = classes[np.argsort(-counts)][: 1 if n_classes == 2 else _MAX_CLASSES]
-    relevance = _class_relevance(twin, x, labels, weight, shown[:_SHOWN_CLASSES])
+    shown = _largest(labels)[: 1 if n_classes == 2 else _MAX_CLASSES]
 
     def negative(log_first_var):
         kernel = Kernel.paper(
@@ -186,11 +188,19 @@ def tune_classification(
     return float(np.exp(found.x)) * (n_classes - 1) / n_classes, relevance
 
 
-def _class_relevance(twin, x, labels, weight, shown) -> np.ndarray:
-    """By the regression of whether a row is of each of some classes."""
-    is_class = np.equal(labels[:, None], shown).astype(float)
-    share = np.average(is_class, axis=0, weights=weight)
-    if not _can_tell(twin, len(x)) or np.any((share == 0) | (share == 1)):
+def _largest(labels: np.ndarray) -> np.ndarray:
+    """Classes by their number of rows, the largest first."""
+    classes, counts = np.unique(labels, return_counts=True)
+    return classes[np.argsort(-counts)]
+
+
+def _class_relevance(twin, x, labels, weight) -> np.ndarray:
+    """By the regression of whether a row is of each of the largest classes."""
+    if not _can_tell(twin, len(x)):
         return np.ones(twin.n_features)
+    shown = _largest(labels)
+    is_class = np.equal(labels[:, None], shown[: 1 if len(shown) == 2 else _SHOWN_CLASSES])
+    is_class = is_class.astype(float)
+    share = np.average(is_class, axis=0, weights=weight)
     y = (is_class - share) / np.sqrt(share * (1 - share))
     return tune_regression(twin, x, y, weight, relevances=True).relevance
