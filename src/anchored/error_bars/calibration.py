@@ -10,6 +10,10 @@ where ``share`` is that of the members' spread in the scale; s^2 / M is what the
 by in any case, so fewer members may be used here than later. Factor, noise and the tails of the
 noise are those of highest likelihood, with weak priors that matter for a few dozen rows only.
 
+A noise level learned from n rows is itself uncertain: about a chi-square of n degrees of freedom,
+which makes normal noise a Student-t of as many. Its 1 / n is added to the noise's own 1 / dof at
+the same scale, so that intervals of few rows are wider.
+
 A variance of few members is itself so noisy that its factor would come out too small, and
 intervals far from the data too narrow. In the fit each s^2 is therefore moderated: drawn towards
 what all rows have in common, as much as their scatter says is chance (Smyth 2004).
@@ -55,6 +59,12 @@ class Calibration:
     noise_var: float
     noise_dof: float
 
+    def learned_from(self, n_rows: float) -> "Calibration":
+        """With the uncertainty of a noise level that so many rows have told."""
+        in_dof = min(1 / self.noise_dof + 1 / n_rows, 1 / _LEAST_DOF)
+        scale2 = self.noise_var * (1 - 2 / self.noise_dof)
+        return Calibration(self.factor, scale2 / (1 - 2 * in_dof), 1 / in_dof)
+
     def predictive(
         self, members: np.ndarray, shape: np.ndarray | float = 1.0, family: str = "student-t"
     ) -> Predictive:
@@ -99,7 +109,7 @@ def calibrate(
     # Two starts, mostly noise and mostly spread: there may be a maximum for each.
     starts = [np.array([0.0, log_noise, np.log(_USUAL_DOF)]) for log_noise in (-0.5, -8.0)]
     found = [optimize.minimize(negative, s, method="L-BFGS-B", bounds=bounds) for s in starts]
-    return made(min(found, key=lambda result: result.fun).x)
+    return made(min(found, key=lambda result: result.fun).x).learned_from(weight.sum())
 
 
 def fit_temperature(probabilities: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> float:

@@ -55,7 +55,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     spread can be trusted are learned from rows that other members were trained without: five
     folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. The same
     rows say how wide intervals must be (`Predictive.interval`). With ``noise_var`` given, or fewer
-    than 30 rows, none of this is done.
+    than 10 rows, none of this is done.
 
     Parameters
     ----------
