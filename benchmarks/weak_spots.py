@@ -117,11 +117,11 @@ CASES = {
     "30 rows": Case(partial(few_rows, 30), 20),
     "beyond the range": Case(partial(beyond_the_range, _NOISE), 6),
     "beyond the range, little noise": Case(partial(beyond_the_range, 0.03), 6),
-    "60 rows of 200 columns": Case(many_columns, 12),
-    "copied rows": Case(copied_rows, 10),
-    "2 classes of 10 rows": Case(partial(few_rows_a_class, 2, 10), 16, classes=True),
-    "3 classes of 7 rows": Case(partial(few_rows_a_class, 3, 7), 16, classes=True),
-    "4 classes of 10 rows": Case(partial(few_rows_a_class, 4, 10), 16, classes=True),
+    "60 rows of 200 columns": Case(many_columns, 8),
+    "copied rows": Case(copied_rows, 8),
+    "2 classes of 10 rows": Case(partial(few_rows_a_class, 2, 10), 12, classes=True),
+    "3 classes of 7 rows": Case(partial(few_rows_a_class, 3, 7), 12, classes=True),
+    "4 classes of 10 rows": Case(partial(few_rows_a_class, 4, 10), 12, classes=True),
 }
 
 
@@ -164,7 +164,8 @@ def averages(cells: dict, name: str, method: str) -> dict[str, dict[str, tuple[f
     tests = [test for test in found[0] if test != "seconds"]
     return {
         test: {
-            score: _mean_and_error([cell[test][score] for cell in found]) for score in found[0][test]
+            score: _mean_and_error([cell[test][score] for cell in found])
+            for score in found[0][test]
         }
         for test in tests
     }
