@@ -98,6 +98,54 @@ def test_few_rows_stay_near_the_prior(seed):
     assert 2.1 < found.noise_dof < 100
 
 
+@pytest.mark.parametrize("n_rows", [5, 20, 200])
+def test_a_level_learned_from_few_rows_makes_a_student_t(rng, n_rows):
+    """Normal noise of mean square s^2 in n rows: a new target is s times a Student-t of n."""
+    found = Calibration(1.0, 0.49, np.inf).learned_from(n_rows)
+    dist = found.predictive(np.zeros((4, 1)))
+    for level in (0.5, 0.9, 0.99):
+        width = 0.7 * special.stdtrit(n_rows, (1 + level) / 2)
+        np.testing.assert_allclose(dist.interval(level), [[-width], [width]], rtol=1e-6)
+    levels = np.sqrt(np.square(rng.normal(size=(20_000, n_rows))).mean(axis=1))
+    upper = dist.interval(0.9)[1][0] / 0.7
+    covered = np.mean(np.abs(rng.normal(size=20_000)) < upper * levels)
+    assert abs(covered - 0.9) < 4 * np.sqrt(0.9 * 0.1 / 20_000)
+
+
+def test_rows_that_numbers_were_tuned_to_look_too_easy(rng):
+    """Residuals of a regression with p parameters: new targets are a Student-t of n - p."""
+    n_rows, n_tuned = 15, 4
+    x = rng.normal(size=(20_000, n_rows, n_tuned))
+    y = rng.normal(size=(20_000, n_rows, 1))
+    left = y - x @ np.linalg.solve(np.swapaxes(x, 1, 2) @ x, np.swapaxes(x, 1, 2) @ y)
+    levels = np.sqrt(np.square(left).mean(axis=(1, 2)))
+    found = Calibration(1.0, 1.0, np.inf).learned_from(n_rows, n_tuned)
+    upper = found.predictive(np.zeros((4, 1))).interval(0.9)[1][0]
+    covered = np.mean(np.abs(rng.normal(size=20_000)) < upper * levels)
+    assert abs(covered - 0.9) < 4 * np.sqrt(0.9 * 0.1 / 20_000)
+
+
+def test_calibrated_noise_is_no_surer_than_its_rows(rng):
+    """Whatever its tails: rows and noise together are below either; many rows change nothing."""
+    for n_rows in (10, 40):
+        members, y = draw(rng, Calibration(1.0, 1.0, 300.0), n_rows=n_rows)
+        found = calibrate(members, y, np.ones(n_rows)).learned_from(n_rows)
+        assert 2.1 <= found.noise_dof < n_rows
+    heavy = Calibration(1.0, 1.0, 2.1 + 1e-9).learned_from(10)
+    assert heavy.noise_dof == pytest.approx(2.1)
+    usual = Calibration(2.0, 3.0, 8.0)
+    np.testing.assert_allclose(numbers(usual.learned_from(5_000)), numbers(usual), rtol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_do_not_make_the_noise_vanish(seed):
+    """Ten rows may fit without any noise; that does not prove that there is none."""
+    rng = np.random.default_rng(seed)
+    members, y = draw(rng, Calibration(1.0, 1e-9, 10.0), n_rows=10)
+    square = np.square(y - members.mean(axis=0)).mean()
+    assert 0.003 < calibrate(members, y, np.ones(10)).noise_var / square < 0.6
+
+
 def test_rows_without_residuals(rng):
     """Whether members differ or not: finite numbers, and the noise next to nothing."""
     spread = rng.normal(size=(4, 60))

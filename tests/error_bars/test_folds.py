@@ -30,6 +30,23 @@ def test_groups_stay_together():
     assert set(many.of_row) == {Folds.IN_NONE, 0}
 
 
+def test_every_class_is_in_every_part_that_is_trained_on(rng):
+    """A class of two rows or more has one in the rows of each fold's members; folds are even."""
+    labels = rng.permutation(np.repeat([0, 1, 2, 3], [2, 3, 6, 9]))
+    folds = plan_folds(20, None, 5, 3, 8, 5_000, labels=labels)
+    for fold in range(5):
+        assert set(labels[folds.of_row != fold]) == {0, 1, 2, 3}
+        assert np.sum(folds.of_row == fold) == 4
+        for label, n in ((2, 6), (3, 9)):
+            held = np.sum(labels[folds.of_row == fold] == label)
+            assert n // 5 <= held <= n // 5 + 1
+
+
+def test_too_few_rows_are_not_held_out():
+    assert plan_folds(9, None, 10, 3, 8, 5_000) is None
+    assert plan_folds(10, None, 10, 3, 8, 5_000).of_row.tolist() == list(range(10))
+
+
 @pytest.mark.parametrize("kind", [AnchoredRegressor, AnchoredClassifier])
 def test_fold_members_that_diverge_leave_the_work_to_the_others(kind):
     X, y = rows()

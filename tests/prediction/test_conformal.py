@@ -39,7 +39,7 @@ def test_a_weight_counts_as_rows(rng):
 
 
 def test_knots_grow_with_the_rows(rng):
-    assert Conformal.fit(rng.normal(size=10), np.ones(10)) is None
+    assert Conformal.fit(rng.normal(size=8), np.ones(8)) is None
     counts = []
     for n in (30, 300, 600, 1_200, 3_000):
         found = Conformal.fit(rng.normal(size=n), np.ones(n))
@@ -47,6 +47,21 @@ def test_knots_grow_with_the_rows(rng):
         assert np.all(np.diff(found.scores) > 0)
         assert {0.05, 0.95} <= set(found.levels)
     assert counts == [2, 5, 7, 9, 11]
+
+
+@pytest.mark.parametrize("n_rows", [10, 20, 40])
+def test_few_rows_widen_both_sides_alike_and_never_narrow(rng, n_rows):
+    """Scores are twice as far out as stated: the k-th of n + 1 in size, so k / (n + 1) covered."""
+    covered, k = [], int(np.ceil(0.9 * (n_rows + 1)))
+    for _ in range(2_000):
+        found = Conformal.fit(2 * rng.normal(size=n_rows), np.ones(n_rows))
+        lower, upper = found.scores
+        assert lower == -upper
+        covered.append(1 - 2 * stats.norm.sf(upper / 2))
+    error = np.std(covered) / np.sqrt(len(covered))
+    assert -4 * error < np.mean(covered) - k / (n_rows + 1) < 4 * error + 0.01  # none narrowed
+    calm = Conformal.fit(0.1 * rng.normal(size=n_rows), np.ones(n_rows))
+    np.testing.assert_allclose(calm.scores, [-stats.norm.ppf(0.95), stats.norm.ppf(0.95)])
 
 
 def test_rows_that_are_all_alike_still_give_a_map():

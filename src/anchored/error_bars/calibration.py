@@ -10,6 +10,12 @@ where ``share`` is that of the members' spread in the scale; s^2 / M is what the
 by in any case, so fewer members may be used here than later. Factor, noise and the tails of the
 noise are those of highest likelihood, with weak priors that matter for a few dozen rows only.
 
+A noise level learned from n rows is itself uncertain: about a chi-square of n degrees of freedom,
+which makes normal noise a Student-t of as many. Its 1 / n is added to the noise's own 1 / dof at
+the same scale, so that intervals of few rows are wider. The held-out rows took part in the choice
+of p numbers (the target's mean, the prior by evidence), so they look easier than new ones: as in
+a regression with p parameters, n - p rows are left, and the level is n / (n - p) times as high.
+
 A variance of few members is itself so noisy that its factor would come out too small, and
 intervals far from the data too narrow. In the fit each s^2 is therefore moderated: drawn towards
 what all rows have in common, as much as their scatter says is chance (Smyth 2004).
@@ -33,6 +39,8 @@ _LEAST_DOF = 2.1  # the variance of the noise must be finite
 _USUAL_DOF = 10.0  # centre of the prior of noise_dof ...
 _DOF_SPREAD = 1.5  # ... and its deviation, in logs
 _FACTOR_SPREAD = 1.0  # deviation of the factor around one, in logs
+_USUAL_SHARE = 0.3  # of the noise in the mean squared error: the centre of its prior ...
+_SHARE_SPREAD = 1.0  # ... and its deviation, in logs
 _LEAST_COMMON, _MOST_COMMON = 0.02, 1e4  # degrees of freedom that rows have in common
 _TINY = 1e-150
 _TEMPERATURES = (0.1, 10.0)
@@ -54,6 +62,13 @@ class Calibration:
     factor: float
     noise_var: float
     noise_dof: float
+
+    def learned_from(self, n_rows: float, n_tuned: int = 0) -> "Calibration":
+        """With the uncertainty of a level told by rows to which so many numbers were tuned."""
+        n_left = max(n_rows - n_tuned, n_rows / 2)
+        in_dof = min(1 / self.noise_dof + 1 / n_left, 1 / _LEAST_DOF)
+        scale2 = self.noise_var * (1 - 2 / self.noise_dof) * n_rows / n_left
+        return Calibration(self.factor, scale2 / (1 - 2 * in_dof), 1 / in_dof)
 
     def predictive(
         self, members: np.ndarray, shape: np.ndarray | float = 1.0, family: str = "student-t"
@@ -85,13 +100,16 @@ def calibrate(
     square = max(np.average(np.square(y - members.mean(axis=0)), weights=weight), _TINY)
     spread = moderated(members, weight)
 
+    usual = np.log([1.0, _USUAL_SHARE, _USUAL_DOF])
+    deviation = np.array([_FACTOR_SPREAD, _SHARE_SPREAD, _DOF_SPREAD])
+
     def made(theta: np.ndarray) -> Calibration:
         log_factor, log_noise, log_dof = theta
         noise_var = np.exp(log_noise) * square
         return Calibration(np.exp(log_factor), noise_var, _LEAST_DOF + np.exp(log_dof))
 
     def negative(theta: np.ndarray) -> float:
-        surprise = (theta[0] / _FACTOR_SPREAD, (theta[2] - np.log(_USUAL_DOF)) / _DOF_SPREAD)
+        surprise = (theta - usual) / deviation
         log_density = made(theta).log_density(members, y, shape, spread)
         return (0.5 * np.square(surprise).sum() - weight @ log_density) / weight.sum()
 

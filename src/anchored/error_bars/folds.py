@@ -7,7 +7,7 @@ import numpy as np
 from anchored.core.ensembles import Ensemble, Folds
 from anchored.core.rows import HostRows
 
-LEAST_ROWS = 30  # below which none are held out
+LEAST_ROWS = 10  # below which none are held out
 _MOST_ROWS = 10_000  # held out of many
 _SHARE = 5  # of many rows, one in five is held out
 
@@ -20,15 +20,26 @@ class HeldOut(NamedTuple):
 
 
 def plan_folds(
-    n_rows: int, groups: np.ndarray | None, n_folds: int, n_each: int, n_many: int, many_rows: int
+    n_rows: int,
+    groups: np.ndarray | None,
+    n_folds: int,
+    n_each: int,
+    n_many: int,
+    many_rows: int,
+    labels: np.ndarray | None = None,
 ) -> Folds | None:
     """Every row once, in folds of ``n_each`` members, or a fifth of many rows, for ``n_many``.
 
-    Rows must come in random order. A group is held out as a whole; of one group, nothing is.
+    Rows must come in random order. A group is held out as a whole; of one group, nothing is. The
+    rows of each of ``labels`` [row] are shared out evenly, unless there are groups.
     """
     if n_rows < LEAST_ROWS:
         return None
-    unit = np.arange(n_rows) if groups is None else np.unique(groups, return_inverse=True)[1]
+    unit = np.arange(n_rows)
+    if groups is not None:
+        unit = np.unique(groups, return_inverse=True)[1]
+    elif labels is not None:  # rows of one label are in folds one after another
+        unit[np.argsort(labels, kind="stable")] = np.arange(n_rows)
     n_folds = min(n_folds, int(unit.max()) + 1)
     if n_folds < 2:
         return None

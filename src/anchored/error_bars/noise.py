@@ -40,15 +40,19 @@ def learn_noise(
     y: np.ndarray,
     weight: np.ndarray,
     family: str = "student-t",
+    n_tuned: int = 0,
 ) -> Noise:
     """From held-out rows: inputs, member means [member, batch], targets and weights [batch].
 
-    ``family`` is that of the predictives to come, on which the width of intervals depends.
+    ``family`` is that of the predictives to come, on which the width of intervals depends;
+    ``n_tuned`` numbers were chosen with these rows in sight.
     """
 
     def model(shape: NoiseShape | None, unseen: np.ndarray | float) -> Noise:
-        found = calibrate(members, y, weight, unseen)
-        conformal = found.predictive(members, unseen, family).held_out(y, weight)
+        fitted, n_rows = calibrate(members, y, weight, unseen), weight.sum()
+        seen = fitted.learned_from(n_rows)
+        conformal = seen.predictive(members, unseen, family).held_out(y, weight)
+        found = fitted.learned_from(n_rows, n_tuned)
         return Noise(found.factor, found.noise_var, found.noise_dof, shape, conformal)
 
     constant = model(None, 1.0)

@@ -29,7 +29,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
 
     Class probabilities are the average of the members' softmax outputs, at the temperature
     that suits rows which other members were trained without: five folds of three members, one
-    of five from 5,000 rows on, none below 30 rows. The prior variance
+    of five from 5,000 rows on, none below 10 rows. The prior variance
     is that of highest evidence of the infinitely wide network (Laplace's approximation, one
     class against the rest, at most 500 rows); the schedule is `AnchoredRegressor`'s.
 
@@ -125,7 +125,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         model = self._model(rows, Categorical(), len(classes), first_var, relevance)
         folds = None
         if traits(model.network).vmappable:  # networks that run one by one are slow
-            folds = plan_folds(len(rows.y), rows.groups, *_FOLDS, _MANY, tuning.MANY_ROWS)
+            few, many = (*_FOLDS, _MANY), tuning.MANY_ROWS
+            folds = plan_folds(len(rows.y), rows.groups, *few, many, labels=rows.y[:, 0])
         ensemble, others = self._train(random_key(self.random_state), model, folds)
         temperature, usual = 1.0, None
         if folds is not None and others is not None:

@@ -56,7 +56,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     spread can be trusted are learned from rows that other members were trained without: five
     folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. The same
     rows say how wide intervals must be (`Predictive.interval`). With ``noise_var`` given, or fewer
-    than 30 rows, none of this is done.
+    than 10 rows, none of this is done.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         ensemble, others = self._train(key, model, folds)
         noise = usual = None
         if folds is not None and others is not None:
-            noise, usual = self._held_out_noise(key, others, folds, rows)
+            noise, usual = self._held_out_noise(key, others, folds, rows, _n_tuned(relevance))
         if noise is not None:
             noise_var = _average_noise(noise, rows)
         elif given is None and noise_var is not None:
@@ -217,7 +217,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             return HeteroskedasticGaussian(model.regression.floor)
         return Gaussian(model.regression.training_noise_var)
 
-    def _held_out_noise(self, key, others: Ensemble, folds: Folds, rows: Rows):
+    def _held_out_noise(self, key, others: Ensemble, folds: Folds, rows: Rows, n_tuned: int):
         """The noise of each output, and the usual spread [out], standardised; None if unknown."""
         held = predict_held_out(others, folds, rows.x, _LEAST_SPREAD)
         report_fold_failures(others, folds, "the noise is learned", held is not None)
@@ -226,7 +226,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         x, y, weight = rows.x[held.rows], rows.y[held.rows], rows.weight[held.rows]
         keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
         noise = tuple(
-            learn_noise(keys[i], x, held.outputs[..., i], y[:, i], weight, self.predictive)
+            learn_noise(keys[i], x, held.outputs[..., i], y[:, i], weight, self.predictive, n_tuned)
             for i in range(y.shape[1])
         )
         factor = np.array([part.factor for part in noise])
@@ -380,6 +380,11 @@ def _folds(n_rows: int, n_members: int, groups) -> Folds | None:
         return None
     n_folds, n_each = _FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS
     return plan_folds(n_rows, groups, n_folds, n_each, _MANY, tuning.MANY_ROWS)
+
+
+def _n_tuned(relevance: np.ndarray | None) -> int:
+    """Numbers chosen with all rows in sight: the target's mean, the prior, other relevances."""
+    return 1 if relevance is None else 1 + len(np.unique([1.0, *relevance]))
 
 
 def _average_noise(noise: tuple[Noise, ...], rows: Rows) -> np.ndarray:

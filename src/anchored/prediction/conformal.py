@@ -14,6 +14,9 @@ exchangeable rows held out once, at most 5 % of new targets fall below the 5 % q
 With folds, each row is predicted by members that did not see it, and the members that predict saw
 a little more: on the safe side, though not a theorem. Each knot costs the log density about half a
 nat divided by n, so there are at most n / 50 of them, and two at least.
+
+Of fewer than 50 rows the ends would be single ones. There both sides share one order statistic,
+that of the distance from the median, and intervals are widened but never narrowed.
 """
 
 import dataclasses
@@ -29,6 +32,7 @@ _KNOTS = {
     1_000: (0.025, 0.975),
     2_000: (0.005, 0.995),
 }
+_FEW_ROWS = 50
 _SLOPES = (1e-3, 1e3)  # of the map between two knots: equal order statistics must not stop it
 _LEAST_TAIL_SLOPE = 1.0  # beyond the outer knots nothing is known, so nothing is narrowed
 _FAR = 1e4  # no score is as far out
@@ -55,9 +59,20 @@ class Conformal:
 
         None if there are too few rows to say anything.
         """
+        if len(scores) < _FEW_ROWS:
+            return cls._of_few(scores, weight)
         levels = sorted(q for least, qs in _KNOTS.items() if len(scores) >= least for q in qs)
         found = [(q, order_statistic(scores, weight, q)) for q in levels]
         return cls.through([(q, score) for q, score in found if score is not None])
+
+    @classmethod
+    def _of_few(cls, scores: np.ndarray, weight: np.ndarray) -> "Conformal | None":
+        lower, upper = _KNOTS[0]
+        apart = order_statistic(np.abs(scores), weight, upper - lower)
+        if apart is None:
+            return None
+        apart = max(apart, _NORMAL.inv_cdf(upper))
+        return cls.through([(lower, -apart), (upper, apart)])
 
     @classmethod
     def through(cls, knots: "list[tuple[float, float]]") -> "Conformal | None":
