@@ -7,7 +7,7 @@ PIP := .venv/$(PIP_IN) constraints.txt
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 LOWEST_FILES := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
-.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-demo reproduce docs pictures clean
+.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -65,6 +65,9 @@ bench-tables: .venv/run  ## coverage and seconds of `anchored fit` on five table
 bench-width: .venv/test  ## ensembles of growing width beside the exact GP, minutes
 	$(BIN)/python -m benchmarks.width
 
+bench-thompson: .venv/test  ## Thompson sampling on Hartmann-6, about 25 minutes
+	$(BIN)/python -m benchmarks.thompson
+
 bench-demo: .venv/test  ## pictures a second, delays, fifty clients and hostile messages, minutes
 	$(BIN)/python -m benchmarks.demo
 
@@ -77,6 +80,7 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/python -m benchmarks.uci_page
 	$(BIN)/python -m benchmarks.own_tables --page
 	$(BIN)/python -m benchmarks.width --page
+	$(BIN)/python -m benchmarks.thompson --page
 	$(BIN)/python -m benchmarks.ood_page
 	$(BIN)/python -m benchmarks.coverage_page
 	$(BIN)/python -m benchmarks.real_page

@@ -13,6 +13,8 @@ import matplotlib
 import numpy as np
 import pytest
 
+import anchored
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
@@ -174,12 +176,51 @@ def test_the_page_of_real_tables_is_the_recorded_one():
     assert real_page.page() == real_page.PAGE.read_text(encoding="utf-8")
 
 
+def assert_section_is_recorded(bench):
+    from benchmarks.sections import with_section
+
+    record, text = json.loads(bench.RECORD.read_text()), bench.PAGE.read_text(encoding="utf-8")
+    assert with_section(text, bench.section(record)) == text
+    assert record["settings"] == bench.SETTINGS
+
+
+def test_the_section_on_thompson_sampling_is_the_recorded_one():
+    from benchmarks import thompson
+
+    assert_section_is_recorded(thompson)
+
+
+def test_thompson_sampling_ends_where_the_page_says():
+    """With noise by evidence no better than at random; with known noise better, `rms` last."""
+    from benchmarks import thompson
+
+    record = json.loads(thompson.RECORD.read_text())
+    blind, known = (
+        [np.median(thompson.regrets(record, method, noise)[:, -1]) for method in thompson.METHODS]
+        for noise in thompson.NOISES
+    )
+    at_random = np.median(thompson.regrets(record, "random", "")[:, -1])
+    assert min(blind) > at_random > max(known)
+    assert known[0] > known[1]
+
+
+def test_thompson_sampling_looks_for_the_lowest_place():
+    """Hartmann-6 at its known optimum, and a member whose lowest place in the cube is a corner."""
+    from benchmarks import thompson
+
+    best = [[0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573]]
+    assert thompson.hartmann(np.array(best))[0] == pytest.approx(thompson.OPTIMUM, abs=1e-5)
+    slope = np.array([1, -1, 1, -1, 1, -1], np.float32)
+    linear = ({"weight": slope[:, None], "bias": np.zeros(1, np.float32)},)
+    cube = np.random.default_rng(0).uniform(size=(200, 6)).astype(np.float32)
+    found = thompson.lowest(anchored.MLP(()), linear, np.float32(0.5), np.float32(2.0), cube)
+    np.testing.assert_allclose(found, slope < 0, atol=0.01)
+
+
 def test_the_page_of_infinite_width_is_the_recorded_one():
     from benchmarks import width
 
-    record, text = json.loads(width.RECORD.read_text()), width.PAGE.read_text(encoding="utf-8")
-    assert width.page(text, width.section(record)) == text
-    assert record["settings"] == width.SETTINGS
+    assert_section_is_recorded(width)
 
 
 def test_wide_ensembles_end_where_the_page_says():

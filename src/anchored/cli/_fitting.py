@@ -95,6 +95,6 @@ def expected_seconds(plan: Plan, n_members: int, hidden: Sequence[int] | None) -
     n_weights = sum(a * b for a, b in itertools.pairwise(sizes))
     others = (5, 15, 15) if classes else (8, 20, 30)  # of many, some and few rows
     n_trained = n_members + others[0 if many else 1 if n_rows >= FEW_ROWS else 2]
-    batch = default_schedule(n_rows, len(widths)).batch_size
+    batch = default_schedule(n_rows).batch_size
     work = 6.0 * N_STEPS * n_trained * batch * n_weights
     return _COMPILING + work / (_OPERATIONS * n_cores())

@@ -272,9 +272,8 @@ class AnchoredEstimator(BaseEstimator):
 
     def _schedule(self, n_rows: int, likelihood: Likelihood | None = None) -> Schedule:
         """Fill in everything left at "auto"."""
-        n_layers = len(self._widths(n_rows)) if self.network is None else 1
         noise_var = float(np.min(getattr(likelihood, "noise_var", 1.0)))
-        usual = tuning.default_schedule(n_rows, n_layers, noise_var)
+        usual = tuning.default_schedule(n_rows, noise_var)
         given = {name: self._given(name) for name in _SCHEDULE}
         given = {name: value for name, value in given.items() if not _is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))

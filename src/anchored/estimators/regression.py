@@ -48,8 +48,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     are bent towards the others. The prior variance, the relevance of each column and the noise of
     training are those of highest evidence of the infinitely wide network, an exact Gaussian
     process, on at most 1,000 rows. Training takes 10,000 steps of Adam, in units of the prior's
-    scale, in batches of 64 rows (32 below 500 rows; 1 % of the rows where that is more, at most
-    1,024) at a rate of 0.03 (0.01 with two hidden layers) that falls to 1 % of that, and stops
+    scale (30,000 if there is little noise), in batches of 64 rows (32 below 500 rows; 1 % of the
+    rows where that is more, at most 1,024) at a rate of 0.03 that falls to 1 % of that. It stops
     early once the objective of every member has settled.
 
     The noise that predictions carry, its tails, where it is larger and how far the members'

@@ -11,13 +11,13 @@ MANY_ROWS = 5_000  # from here on a second hidden layer pays
 TOLERANCE = 1e-4
 _FEW_BATCH, _LEAST_BATCH, _MOST_BATCH = 32, 64, 1_024
 _ROWS_PER_BATCH_ROW = 100
-_RATES = (0.03, 0.01)  # of one hidden layer, and of more
+_RATE = 0.03
 
 
-def default_schedule(n_rows: int, n_layers: int = 1, noise_var: float = 1.0) -> Schedule:
-    """For a number of rows and of hidden layers, and noise of a share of the targets' variance."""
+def default_schedule(n_rows: int, noise_var: float = 1.0) -> Schedule:
+    """For a number of rows, and noise of a share of the targets' variance."""
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)
     n_steps = N_STEPS * (_TIMES if noise_var < _LITTLE_NOISE else 1)
-    schedule = Schedule.of_steps(n_steps, n_rows, batch_size, _RATES[n_layers > 1], TOLERANCE)
+    schedule = Schedule.of_steps(n_steps, n_rows, batch_size, _RATE, TOLERANCE)
     return dataclasses.replace(schedule, in_prior_units=True)
