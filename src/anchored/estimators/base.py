@@ -272,8 +272,9 @@ class AnchoredEstimator(BaseEstimator):
 
     def _schedule(self, n_rows: int, likelihood: Likelihood | None = None) -> Schedule:
         """Fill in everything left at "auto"."""
+        n_layers = len(self._widths(n_rows)) if self.network is None else 1
         noise_var = float(np.min(getattr(likelihood, "noise_var", 1.0)))
-        usual = tuning.default_schedule(n_rows, noise_var)
+        usual = tuning.default_schedule(n_rows, n_layers, noise_var)
         given = {name: self._given(name) for name in _SCHEDULE}
         given = {name: value for name, value in given.items() if not _is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
@@ -288,7 +289,8 @@ class AnchoredEstimator(BaseEstimator):
             decay = positive("decay_rate", given["decay_rate"])
             schedule = dataclasses.replace(schedule, decay_rate=decay)
         # What a search found, it found in the units of the parameters themselves.
-        schedule = dataclasses.replace(schedule, in_prior_units=self._tuned is None)
+        in_prior_units = usual.in_prior_units and self._tuned is None
+        schedule = dataclasses.replace(schedule, in_prior_units=in_prior_units)
         if self.max_seconds is None:
             return schedule
         most = positive("max_seconds", self.max_seconds, "a positive number of seconds or None")

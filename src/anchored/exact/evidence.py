@@ -25,7 +25,7 @@ _FIRST_ROWS = 500  # rows of a first, cheap search
 CLASS_ROWS = 500  # most rows for classes: every evidence takes several factorisations
 _MAX_CLASSES = 10  # classes whose evidence is averaged
 _SHOWN_CLASSES = 3  # the largest ones, whose labels tell what is relevant
-_LEAST_ROWS = 1_000  # fewer rows would make relevances out of chance ...
+RELEVANCE_ROWS = 1_000  # fewer rows would make relevances out of chance ...
 _ROWS_PER_COLUMN = 5  # ... and so would fewer rows for each column
 _RELEVANCE_SPREAD = 1.5  # deviation of the hyperprior of a relevance around one, in logs
 _LEAST_RELEVANCE, _MOST_RELEVANCE = 1e-4, 1e4
@@ -117,7 +117,7 @@ class _Known(NamedTuple):
 
 
 def _can_tell(twin: Twin, n_rows: int) -> bool:
-    return twin.n_columns > 1 and n_rows >= max(_LEAST_ROWS, twin.n_columns * _ROWS_PER_COLUMN)
+    return twin.n_columns > 1 and n_rows >= max(RELEVANCE_ROWS, twin.n_columns * _ROWS_PER_COLUMN)
 
 
 def _parts(theta: np.ndarray, n_outputs: int) -> tuple[float, np.ndarray, np.ndarray]:

@@ -3,21 +3,31 @@
 import dataclasses
 
 from anchored.core.training import Schedule
+from anchored.exact.evidence import RELEVANCE_ROWS
 
 N_STEPS = 10_000
-_LITTLE_NOISE, _TIMES = 0.01, 3  # below, as a share of the variance, it takes longer to get there
 FEW_ROWS = 500
 MANY_ROWS = 5_000  # from here on a second hidden layer pays
 TOLERANCE = 1e-4
 _FEW_BATCH, _LEAST_BATCH, _MOST_BATCH = 32, 64, 1_024
 _ROWS_PER_BATCH_ROW = 100
 _RATE = 0.03
+_SLOW_RATE = 0.01  # of several layers, in the units of the parameters themselves
+_LITTLE_NOISE = 0.01  # share of the variance, below which it takes longer to get there
+_LONGER = 3
 
 
-def default_schedule(n_rows: int, noise_var: float = 1.0) -> Schedule:
-    """For a number of rows, and noise of a share of the targets' variance."""
+def default_schedule(n_rows: int, n_layers: int = 1, noise_var: float = 1.0) -> Schedule:
+    """For a number of rows and of hidden layers, and noise of a share of the targets' variance.
+
+    In units of the prior's scale where relevances make it uneven. Training on fewer rows costs
+    little in any case, and takes three times the steps.
+    """
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)
-    n_steps = N_STEPS * (_TIMES if noise_var < _LITTLE_NOISE else 1)
-    schedule = Schedule.of_steps(n_steps, n_rows, batch_size, _RATE, TOLERANCE)
-    return dataclasses.replace(schedule, in_prior_units=True)
+    in_prior_units = n_rows >= RELEVANCE_ROWS
+    longer = not in_prior_units or noise_var < _LITTLE_NOISE
+    rate = _RATE if in_prior_units or n_layers == 1 else _SLOW_RATE
+    n_steps = N_STEPS * (_LONGER if longer else 1)
+    schedule = Schedule.of_steps(n_steps, n_rows, batch_size, rate, TOLERANCE)
+    return dataclasses.replace(schedule, in_prior_units=in_prior_units)

@@ -273,7 +273,7 @@ def _asked_settings(trial, network: MLP, prior: _TunedPrior, space: Space, n_row
 
 def _default_schedule(space: Space, n_rows: int) -> dict[str, float]:
     """What the search is told to ask for first; clipped, because it asks for nothing outside."""
-    schedule = default_schedule(n_rows, noise_var=0.0)  # the longest: steps are not in prior units
+    schedule = default_schedule(n_rows, noise_var=0.0)
     exponent = round(math.log2(schedule.batch_size))
     return {
         "exponent": int(np.clip(exponent, *_exponents(space, n_rows))),
