@@ -161,18 +161,43 @@ def _class_scores(dist, labels: np.ndarray) -> dict:
 def averages(cells: dict, name: str, method: str) -> dict[str, dict[str, tuple[float, float]]]:
     """Mean and standard error over the data sets, by test rows and score."""
     found = [cell for key, cell in cells.items() if key.startswith(f"{name}/{method}/")]
-    tests = [test for test in found[0] if test != "seconds"]
-    return {
-        test: {
-            score: _mean_and_error([cell[test][score] for cell in found])
-            for score in found[0][test]
-        }
-        for test in tests
-    }
+    found = [{test: cell[test] for test in cell if test != "seconds"} for cell in found]
+
+    def over_sets(test: str, score: str) -> tuple[float, float]:
+        values = [cell[test][score] for cell in found]
+        return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+    return {test: {score: over_sets(test, score) for score in found[0][test]} for test in found[0]}
 
 
-def _mean_and_error(values: list[float]) -> tuple[float, float]:
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+def words(record: dict) -> str:
+    """Rows of the page's tables: the default before and after, and the paper's method."""
+    columns = (("before", "rms"), ("after", "rms"), ("after", "anchored"))
+    regression, classes = [], []
+    for name, case in CASES.items():
+        shown = [averages(record["runs"][run], name, method) for run, method in columns]
+        for test in shown[0]:
+            label = name if len(shown[0]) == 1 else f"{name}: {test}"
+            if case.classes:
+                errors = (_number(scores[test]["calibration_error"], 2) for scores in shown)
+                losses = (f"{scores[test]['log_loss'][0]:.2f}" for scores in shown)
+                classes.append(" | ".join([f"| {label}", *errors, *losses]) + " |")
+            else:
+                shares = (_number(scores[test]["coverage"], 0, 100) for scores in shown)
+                scores = (f"{scores[test]['nll'][0]:.2f}" for scores in shown)
+                regression.append(" | ".join([f"| {label}", *shares, *scores]) + " |")
+    first, second = _head("coverage, %", "NLL"), _head("calibration error", "log loss")
+    return "\n".join([first, *regression, "", second, *classes])
+
+
+def _head(first: str, second: str) -> str:
+    names = ("before", "now", "`anchored`")
+    cells = [""] + [f"{score}, {name}" for score in (first, second) for name in names]
+    return "| " + " | ".join(cells) + " |\n" + "|---" * len(cells) + "|"
+
+
+def _number(value: tuple[float, float], digits: int, unit: float = 1.0) -> str:
+    return " ± ".join(f"{unit * part:.{digits}f}" for part in value)
 
 
 def main(run: str = "after", *names: str) -> int:
