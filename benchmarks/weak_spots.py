@@ -163,8 +163,10 @@ def _class_scores(dist, labels: np.ndarray) -> dict:
 
 
 def averages(cells: dict, name: str, method: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Mean and standard error over the data sets, by test rows and score."""
+    """Mean and standard error over the data sets, by test rows and score; {} if not all are in."""
     found = [cell for key, cell in cells.items() if key.startswith(f"{name}/{method}/")]
+    if len(found) < CASES[name].n_sets:
+        return {}
     found = [{test: cell[test] for test in cell if test != "seconds"} for cell in found]
 
     def over_sets(test: str, score: str) -> tuple[float, float]:
@@ -177,21 +179,21 @@ def averages(cells: dict, name: str, method: str) -> dict[str, dict[str, tuple[f
 def words(record: dict) -> str:
     """Rows of the page's tables: the default before and after, and the paper's method."""
     columns = (("before", "rms"), ("after", "rms"), ("after", "anchored"))
-    regression, classes = [], []
+    lines = {True: [], False: []}
     for name, case in CASES.items():
         shown = [averages(record["runs"][run], name, method) for run, method in columns]
         for test in shown[0]:
             label = name if len(shown[0]) == 1 else f"{name}: {test}"
+            scores = [found.get(test) for found in shown]
             if case.classes:
-                errors = (_number(scores[test]["calibration_error"], 2) for scores in shown)
-                losses = (f"{scores[test]['log_loss'][0]:.2f}" for scores in shown)
-                classes.append(" | ".join([f"| {label}", *errors, *losses]) + " |")
+                cells = [_number(s and s["calibration_error"], 2) for s in scores]
+                cells += [_number(s and s["log_loss"][:1], 2) for s in scores]
             else:
-                shares = (_number(scores[test]["coverage"], 0, 100) for scores in shown)
-                scores = (f"{scores[test]['nll'][0]:.2f}" for scores in shown)
-                regression.append(" | ".join([f"| {label}", *shares, *scores]) + " |")
+                cells = [_number(s and s["coverage"], 0, 100) for s in scores]
+                cells += [_number(s and s["nll"][:1], 2) for s in scores]
+            lines[case.classes].append(" | ".join([f"| {label}", *cells]) + " |")
     first, second = _head("coverage, %", "NLL"), _head("calibration error", "log loss")
-    return "\n".join([first, *regression, "", second, *classes])
+    return "\n".join([first, *lines[False], "", second, *lines[True]])
 
 
 def _head(first: str, second: str) -> str:
@@ -200,8 +202,9 @@ def _head(first: str, second: str) -> str:
     return "| " + " | ".join(cells) + " |\n" + "|---" * len(cells) + "|"
 
 
-def _number(value: tuple[float, float], digits: int, unit: float = 1.0) -> str:
-    return " ± ".join(f"{unit * part:.{digits}f}" for part in value)
+def _number(value: tuple[float, ...] | None, digits: int, unit: float = 1.0) -> str:
+    """The mean, and its error if it is there."""
+    return " ± ".join(f"{unit * part:.{digits}f}" for part in value) if value else "not run"
 
 
 def main(run: str = "after", *names: str) -> int:
