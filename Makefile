@@ -7,7 +7,7 @@ PIP := .venv/$(PIP_IN) constraints.txt
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 LOWEST_FILES := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
-.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-demo reproduce docs pictures clean
+.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-weak-spots bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -67,6 +67,9 @@ bench-width: .venv/test  ## ensembles of growing width beside the exact GP, minu
 
 bench-thompson: .venv/test  ## Thompson sampling on Hartmann-6, about 25 minutes
 	$(BIN)/python -m benchmarks.thompson
+
+bench-weak-spots: .venv/test  ## where error bars are known to be weak: coverage, calibration of classes
+	$(BIN)/python -m benchmarks.weak_spots
 
 bench-demo: .venv/test  ## pictures a second, delays, fifty clients and hostile messages, minutes
 	$(BIN)/python -m benchmarks.demo

@@ -45,11 +45,15 @@ class Problem(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Data sets ``make(seed)`` for as many seeds, of numbers or of classes."""
+    """Data sets ``make(seed)`` for as many seeds, of numbers or of classes.
+
+    Seeds below ``first`` were looked at while the corrections were chosen.
+    """
 
     make: Callable[[int], Problem]
     n_sets: int
     classes: bool = False
+    first: int = 0
 
 
 def few_rows(n: int, seed: int) -> Problem:
@@ -113,8 +117,8 @@ def few_rows_a_class(n_classes: int, n_each: int, seed: int) -> Problem:
 
 
 CASES = {
-    "20 rows": Case(partial(few_rows, 20), 20),
-    "30 rows": Case(partial(few_rows, 30), 20),
+    "20 rows": Case(partial(few_rows, 20), 24, first=100),
+    "30 rows": Case(partial(few_rows, 30), 24, first=100),
     "beyond the range": Case(partial(beyond_the_range, _NOISE), 6),
     "beyond the range, little noise": Case(partial(beyond_the_range, 0.03), 6),
     "60 rows of 200 columns": Case(many_columns, 8),
@@ -159,20 +163,48 @@ def _class_scores(dist, labels: np.ndarray) -> dict:
 
 
 def averages(cells: dict, name: str, method: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Mean and standard error over the data sets, by test rows and score."""
+    """Mean and standard error over the data sets, by test rows and score; {} if not all are in."""
     found = [cell for key, cell in cells.items() if key.startswith(f"{name}/{method}/")]
-    tests = [test for test in found[0] if test != "seconds"]
-    return {
-        test: {
-            score: _mean_and_error([cell[test][score] for cell in found])
-            for score in found[0][test]
-        }
-        for test in tests
-    }
+    if len(found) < CASES[name].n_sets:
+        return {}
+    found = [{test: cell[test] for test in cell if test != "seconds"} for cell in found]
+
+    def over_sets(test: str, score: str) -> tuple[float, float]:
+        values = [cell[test][score] for cell in found]
+        return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+    return {test: {score: over_sets(test, score) for score in found[0][test]} for test in found[0]}
 
 
-def _mean_and_error(values: list[float]) -> tuple[float, float]:
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+def words(record: dict) -> str:
+    """Rows of the page's tables: the default before and after, and the paper's method."""
+    columns = (("before", "rms"), ("after", "rms"), ("after", "anchored"))
+    lines = {True: [], False: []}
+    for name, case in CASES.items():
+        shown = [averages(record["runs"][run], name, method) for run, method in columns]
+        for test in shown[0]:
+            label = name if len(shown[0]) == 1 else f"{name}: {test}"
+            scores = [found.get(test) for found in shown]
+            if case.classes:
+                cells = [_number(s and s["calibration_error"], 2) for s in scores]
+                cells += [_number(s and s["log_loss"][:1], 2) for s in scores]
+            else:
+                cells = [_number(s and s["coverage"], 0, 100) for s in scores]
+                cells += [_number(s and s["nll"][:1], 2) for s in scores]
+            lines[case.classes].append(" | ".join([f"| {label}", *cells]) + " |")
+    first, second = _head("coverage, %", "NLL"), _head("calibration error", "log loss")
+    return "\n".join([first, *lines[False], "", second, *lines[True]])
+
+
+def _head(first: str, second: str) -> str:
+    names = ("before", "now", "`anchored`")
+    cells = [""] + [f"{score}, {name}" for score in (first, second) for name in names]
+    return "| " + " | ".join(cells) + " |\n" + "|---" * len(cells) + "|"
+
+
+def _number(value: tuple[float, ...] | None, digits: int, unit: float = 1.0) -> str:
+    """The mean, and its error if it is there."""
+    return " ± ".join(f"{unit * part:.{digits}f}" for part in value) if value else "not run"
 
 
 def main(run: str = "after", *names: str) -> int:
@@ -182,7 +214,7 @@ def main(run: str = "after", *names: str) -> int:
     for name in names or CASES:
         case = CASES[name]
         for method in METHODS:
-            for seed in range(case.n_sets):
+            for seed in range(case.first, case.first + case.n_sets):
                 key = f"{name}/{method}/{seed}"
                 if key not in cells:
                     cells[key] = cell(case, method, seed)

@@ -144,6 +144,13 @@ def test_the_demo_s_speed_is_the_recorded_one():
     assert demo.words(json.loads(demo.RECORD.read_text())) in page
 
 
+def test_where_error_bars_are_weaker_is_the_recorded_one():
+    from benchmarks import weak_spots
+
+    page = (ROOT / "docs/how_to_choose.md").read_text(encoding="utf-8")
+    assert weak_spots.words(json.loads(weak_spots.RECORD.read_text())) in page
+
+
 def test_the_page_of_benchmarks_is_the_recorded_one():
     from benchmarks import uci_page
 
