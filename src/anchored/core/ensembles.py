@@ -42,6 +42,7 @@ from anchored.prediction.predictive import Predictive
 from anchored.typing import Array, Likelihood, MemberMap, Network, Number, Params
 
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
+_LONE = 2**30  # added to the number of a member that has no other of opposite noise
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
 
 
@@ -156,6 +157,11 @@ class Folds(NamedTuple):
 
     IN_NONE = -1  # as a row's fold
     SEES_ALL = -2  # as a member's
+
+    @property
+    def lone(self) -> np.ndarray:
+        """Members [member] whose score noise is their own: few of them shall tell their spread."""
+        return self.of_member != self.SEES_ALL
 
     def joined(self, n_members: int) -> "Folds":
         """With as many members before the others that see all rows."""
@@ -342,7 +348,8 @@ def _drawn(
     key_anchor, key_init, key_noise, seed = draw_keys(key)
     seeds = None
     if row.score_noise:
-        seeds = _stacked([noise_seed_of(key_noise, j) for j in range(n_members)])
+        lone = np.zeros(n_members, bool) if folds is None else folds.lone
+        seeds = _stacked([noise_seed_of(key_noise, j, lone[j]) for j in range(n_members)])
     of_member = None if folds is None else on_device(folds.of_member)
     of_row = None if folds is None else _padded_folds(folds, data)
     own = Own(_centres(key_anchor, prior, n_members, row.anchors), seeds, of_member)
@@ -494,10 +501,14 @@ def initial_of(network: Network, key: Array, j: int, x: Array) -> Params:
 
 
 @jax.jit
-def noise_seed_of(key: Array, j: int) -> Array:
-    """Three words that member j's score noise is made from: two of its pair, and 0 or 1."""
-    of_pair = jax.random.bits(jax.random.fold_in(key, j // 2), (2,))
-    return jnp.append(of_pair, jnp.asarray(j % 2, of_pair.dtype))
+def noise_seed_of(key: Array, j: int, lone: bool = False) -> Array:
+    """Three words that member j's score noise is made from: two of its pair, and 0 or 1.
+
+    One that has no other beside it has words of its own.
+    """
+    number = jnp.where(lone, _LONE + j, j // 2)
+    of_pair = jax.random.bits(jax.random.fold_in(key, number), (2,))
+    return jnp.append(of_pair, jnp.where(lone, 0, j % 2).astype(of_pair.dtype))
 
 
 @jax.jit

@@ -9,7 +9,8 @@ The noise of a row depends on the member's seed and the row's number alone. Each
 again, so that nothing is stored and rows may come in any order, in any batch, and later.
 
 Members come in pairs of opposite noise. Each is a draw as before; in the mean of the two the noise
-cancels to first order, so that the mean of few members is nearly as good as that of many.
+cancels to first order, so that the mean of few members is nearly as good as that of many. Members
+that are held back some rows are no pairs: from few of them their spread is to be learned.
 """
 
 import jax
