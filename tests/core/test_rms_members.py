@@ -24,7 +24,8 @@ from anchored import (
     init_ensemble,
     objective,
 )
-from anchored.core.score_noise import inverse_normal, normals, row_bits, score_noise
+from anchored.core.ensembles import noise_seed_of
+from anchored.core.score_noise import inverse_normal, normals, row_bits, score_noise, sign_of
 from anchored.exact import rms
 
 N_MEMBERS = 300
@@ -141,12 +142,13 @@ def test_covariance_of_members_is_the_posterior_s(name):
     exact = model.laplace()
     draws = whitened(model.trained("rms"), exact)
     n, dim = draws.shape
+    n_pairs = n // 2  # of opposite noise: two members of a pair tell as much of a square as one
     slack = 0.0 if name == "gaussian" else 0.05
     limit = stats.norm.isf(1e-3 / dim**2)  # as many numbers compared
     cov = np.cov(draws.T)
-    error = np.sqrt((1 + np.eye(dim)) / (n - 1))
+    error = np.sqrt((1 + np.eye(dim)) / (n_pairs - 1))
     assert np.all(np.abs(cov - np.eye(dim)) < limit * error + slack)
-    assert abs(np.trace(cov) / dim - 1) < LIMIT * np.sqrt(2 / (n * dim)) + slack
+    assert abs(np.trace(cov) / dim - 1) < LIMIT * np.sqrt(2 / (n_pairs * dim)) + slack
     assert np.abs(draws.mean(0)).max() < limit / np.sqrt(n) + slack
     # What all classes have in common is left to the prior, where anchors alone are exact.
     alone = np.linalg.eigvalsh(np.cov(whitened(model.trained("anchored", 60), exact).T))
@@ -264,3 +266,24 @@ def test_gaussian_noise_in_the_score_is_noise_on_the_targets():
 
     moved = y + jnp.sqrt(likelihood.noise_var) * normals(bits, 2)
     np.testing.assert_allclose(score(y) + noise, score(moved), rtol=1e-4, atol=1e-4)
+
+
+def test_the_noise_of_a_pair_cancels_in_its_mean():
+    """A linear Gaussian model: two members have the mean that they have without noise."""
+    model = Linear.make("gaussian", 100)
+    noisy, plain = (model.trained(method, 6) for method in ("rms", "anchored"))
+    scale = np.sqrt(np.diag(model.laplace().cov))
+    assert np.abs(noisy - plain).max() > 0.5 * scale.min()  # each for itself is moved
+    for first in (0, 2, 4):
+        pair = slice(first, first + 2)
+        moved = (noisy[pair].mean(0) - plain[pair].mean(0)) / scale
+        assert np.abs(moved).max() < 0.01
+
+
+def test_members_of_folds_have_noise_of_their_own():
+    key = jax.random.key(3)
+    pair = [np.asarray(noise_seed_of(key, j)) for j in (2, 3)]
+    lone = [np.asarray(noise_seed_of(key, j, True)) for j in (2, 3)]
+    np.testing.assert_array_equal(pair[0][:2], pair[1][:2])
+    assert [float(sign_of(seed)) for seed in (*pair, *lone)] == [1.0, -1.0, 1.0, 1.0]
+    assert len({tuple(seed[:2]) for seed in (pair[0], *lone)}) == 3

@@ -83,3 +83,24 @@ def test_bad_rows_are_named():
 def test_six_points():
     x, y = six_points()
     np.testing.assert_allclose(y, x[:, 0] * np.sin(5 * x[:, 0]))
+
+
+def test_columns_with_values_far_out_have_a_limit(rng):
+    """Single huge values leave the others as they are; well-behaved columns do not change."""
+    x = rng.normal(size=(500, 3))
+    x[0, 1] = 1e6
+    x[:, 2] = rng.random(500) < 0.02  # a rare flag: its middle half has no width
+    ones = np.ones(500)
+    plain = Standardiser.fit(x, ones)
+    robust = plain.robust(x, ones)
+    z = robust.forward(x)
+    np.testing.assert_allclose(z[:, [0, 2]], plain.forward(x)[:, [0, 2]])
+    assert np.all(np.abs(z[:, 1]) < 4)
+    assert z[0, 1] > 3.99
+    usual = (x[1:, 1] - np.median(x[:, 1])) / robust.scale[1]
+    assert robust.scale[1] == pytest.approx(1.0, abs=0.15)
+    near = np.abs(usual) < 1
+    np.testing.assert_allclose(z[1:, 1][near], usual[near], rtol=0.04, atol=0.01)
+    assert np.all(np.diff(z[np.argsort(x[:, 1]), 1]) >= 0)
+    tame = x[1:, :1]
+    assert Standardiser.fit(tame, ones[1:]).robust(tame, ones[1:]).limit is None

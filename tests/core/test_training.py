@@ -1,5 +1,6 @@
 import dataclasses
 import itertools
+import math
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,7 +12,18 @@ import numpy as np
 import optax
 import pytest
 
-from anchored import MLP, ConvNet, Data, Gaussian, Prior, Schedule, TextCNN, fit_ensemble
+from anchored import (
+    MLP,
+    ConvNet,
+    Data,
+    Gaussian,
+    Prior,
+    Schedule,
+    TextCNN,
+    advance,
+    fit_ensemble,
+    init_ensemble,
+)
 from anchored.core import members, training
 from anchored.core.ensembles import Extra, MemberLoss, Own
 from anchored.core.members import OneByOne, Threaded, Vmapped, _wrapped_around, best_member_map
@@ -349,3 +361,40 @@ def test_traits_have_defaults():
     assert traits(object()) == (True, False, False)
     assert traits(ConvNet()) == (False, False, True)
     assert traits(TextCNN()) == (True, True, True)
+
+
+def test_what_turns_half_way_does_so_once_and_before_any_early_stop(line_data):
+    """Also if there is no time for half of the steps."""
+    for limit in (math.inf, 1e-9):
+        schedule = Schedule(60, 64, 0.01, tolerance=100.0, max_seconds=limit)
+        network = MLP((4,))
+        prior = Prior.for_network(network, line_data.x[:1])
+        args = (jax.random.key(0), network, prior, Gaussian(0.1), line_data)
+        state = init_ensemble(*args, n_members=2, schedule=schedule)
+        turned = []
+
+        def turn(state, turned=turned):
+            turned.append(int(state.step))
+            return state
+
+        state, info = train(state, line_data, schedule, None, turn)
+        n_steps = schedule.n_steps(line_data.n_rows)
+        assert len(turned) == 1
+        assert turned[0] < info.steps[-1]
+        assert limit < math.inf or n_steps / 2 <= turned[0] < info.steps[-1] < n_steps
+
+
+def test_prior_units_move_each_parameter_by_its_prior_s_scale(line_data):
+    """The first step of Adam has the length of the rate in every direction."""
+    network = MLP((4,))
+    prior = Prior.for_network(network, line_data.x[:1], first_var=25.0)
+    args = (network, prior, Gaussian(0.1), line_data)
+    for in_prior_units in (False, True):
+        schedule = Schedule(1, 64, 0.01, in_prior_units=in_prior_units)
+        before = init_ensemble(jax.random.key(0), *args, n_members=1, schedule=schedule)
+        after = advance(before, line_data, 1)
+        trees = before.params, after.params, prior.scale
+        for old, new, scale in zip(*map(jax.tree.leaves, trees), strict=True):
+            unit = np.asarray(scale) if in_prior_units else 1.0
+            moved = np.abs(np.asarray(new) - np.asarray(old))[0] / unit
+            np.testing.assert_allclose(moved[moved > 1e-6], 0.01, rtol=1e-2)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -5,7 +7,7 @@ from scipy import stats
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 
-from anchored import tuning
+from anchored import MLP, Prior, tuning
 from anchored.exact import gp
 from anchored.exact.kernels import EXACT, Kernel
 
@@ -58,15 +60,15 @@ def test_evidence_gradient_against_finite_differences(problem, activation):
     y = np.stack([y, y**2], axis=1)
     weight = np.linspace(0.5, 2, 30)
     make = tuning.Twin(2, (10, 10), activation)
-    theta = np.log([2.0, 0.1, 0.3])
+    theta = np.log([2.0, 0.4, 3.0, 0.1, 0.3])  # two relevances and two levels of noise
 
     def value(t):
-        return gp.evidence_gradient(make, t[:1], x, y, np.exp(t[1:]), weight)
+        return gp.evidence_gradient(make, t[:3], x, y, np.exp(t[3:]), weight)
 
     _, in_theta, in_log_noise = value(theta)
     step = 1e-5
     numeric = [
-        (value(theta + step * e)[0] - value(theta - step * e)[0]) / (2 * step) for e in np.eye(3)
+        (value(theta + step * e)[0] - value(theta - step * e)[0]) / (2 * step) for e in np.eye(5)
     ]
     np.testing.assert_allclose(np.concatenate([in_theta, in_log_noise]), numeric, rtol=1e-5)
 
@@ -143,3 +145,31 @@ def test_evidence_of_many_numbers_of_rows_shares_three_programs(rng):
         assert value == pytest.approx(gp.log_evidence(kernel, x, y, 0.1), rel=1e-9)
     after = gp._compiled_pull_back._cache_size(), gp._compiled_covariance._cache_size()
     assert after == (3, 3)
+
+
+def test_relevances_tell_columns_apart(rng):
+    """Of four columns, in two pairs of features, one tells the target; labels say the same."""
+    x = rng.normal(size=(1_000, 4))
+    y = np.sin(2 * x[:, 2]) + 0.2 * rng.normal(size=1_000)
+    ones = np.ones(1_000)
+    twin = tuning.Twin(4, (50,), "relu")
+    found = tuning.tune_regression(twin, x, y[:, None], ones, relevances=True)
+    assert found.relevance[2] > 20 * found.relevance[[0, 1, 3]].max()
+    assert found.noise_var == pytest.approx([0.04], rel=0.25)
+    several = dataclasses.replace(twin, columns=(0, 0, 1, 1))
+    pairs = tuning.tune_regression(several, x, y[:, None], ones, relevances=True).relevance
+    assert pairs[2] == pairs[3] > 20 * pairs[0]
+    assert pairs[0] == pairs[1]
+    _, of_labels = tuning.tune_classification(twin, x, (y > 0).astype(float), ones)
+    assert of_labels[2] > 5 * of_labels[[0, 1, 3]].max()
+    few = tuning.tune_regression(twin, x[:900], y[:900, None], ones[:900], relevances=True)
+    np.testing.assert_array_equal(few.relevance, 1.0)
+
+
+def test_the_prior_of_relevances_has_the_twin_of_their_kernel(rng):
+    x, relevance = rng.normal(size=(20, 3)), np.array([0.1, 1.0, 8.0])
+    network = MLP((50,))
+    prior = Prior.for_network(network, x[:1], 5.0).with_relevance(relevance)
+    kernel = Kernel.paper(5.0, 3, (50,), "relu", relevance)
+    ours = gp.twin(network, prior).covariance(x, x)
+    np.testing.assert_allclose(ours, kernel.covariance(x, x), rtol=1e-5)

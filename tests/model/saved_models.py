@@ -37,6 +37,7 @@ REGRESSORS = {
     "gaussian, given noise": ("given noise", lambda m: of_target(m, family="gaussian")),
     "targets as a column": ("given noise", lambda m: of_target(m, one_target=False)),
     "one member": ("given noise", lambda m: _one_member(m)),
+    "limits of the inputs": ("given noise", lambda m: _limited(m)),
     "linear": ("given noise", lambda m: untrained(m, MLP(()), inputs(9))),
     "networks that predict noise": ("given noise", lambda m: _variance_head(m)),
     **{
@@ -131,6 +132,11 @@ def untrained(model: FittedModel, network, x, dtype=np.float32) -> FittedModel:
         prior_mean=as_leaves(prior.mean),
         prior_scale=as_leaves(prior.scale),
     )
+
+
+def _limited(model: FittedModel) -> FittedModel:
+    """With inputs that stay within a limit in one column."""
+    return dataclasses.replace(model, x_limit=np.array([1.5, np.inf, np.inf]))
 
 
 def _one_member(model: FittedModel) -> FittedModel:

@@ -7,7 +7,7 @@ import numpy as np
 import optuna
 import pytest
 
-from anchored import MLP, AnchoredRegressor
+from anchored import MLP, AnchoredRegressor, Gaussian
 from anchored.errors import EnsembleError
 from anchored.exact import gp
 from anchored.tuning import Space, Twin, search, tune, tune_regression
@@ -118,9 +118,11 @@ def test_the_first_trial_is_the_default_schedule(n_rows):
     asked = optuna.trial.FixedTrial(search._default_schedule(Space(), n_rows))
     prior = search._TunedPrior(1.0, 0.1, 0.0)
     first = search._asked_settings(asked, MLP((50,)), prior, Space(), n_rows).schedule
-    default = AnchoredRegressor(hidden=50)._schedule(n_rows)
+    little_noise = Gaussian(1e-3)  # as many steps as the search has
+    default = AnchoredRegressor(hidden=50)._schedule(n_rows, little_noise)
     assert first.decay_rate == pytest.approx(default.decay_rate, abs=1e-5)
-    assert first == dataclasses.replace(default, decay_rate=first.decay_rate, tolerance=0.0)
+    default = dataclasses.replace(default, tolerance=0.0, in_prior_units=False)
+    assert first == dataclasses.replace(default, decay_rate=first.decay_rate)
 
 
 def test_batches_fit_the_rows_and_trials_are_bounded():

@@ -43,6 +43,7 @@ from anchored.typing import Array, Likelihood, MemberMap, Network, Number, Param
 
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
 _LONE = 2**30  # added to the number of a member that has no other of opposite noise
+_LONG_RUN = 5_000  # steps; half of fewer may be too few to follow the noise
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
 
 
@@ -239,8 +240,8 @@ def fit_ensemble(
     rows = data if way is None else way.data
     inner = drawn if way is None else drawn.narrowed(way)
     state = _begun(network, inner, rows, schedule, member_map)
-    turn = None
-    if METHODS[method].score_noise and not drawn.hidden_fixed:
+    turn, n_steps = None, schedule.n_steps(rows.n_rows)
+    if METHODS[method].score_noise and not drawn.hidden_fixed and n_steps >= _LONG_RUN:
         # Features form without the noise, which they would else fit; the minimum is the same.
         state, turn = _with_noise(state, 0), partial(_with_noise, share=1)
     state, info = train(state, rows, schedule, on_check, turn)

@@ -178,4 +178,6 @@ def _held_out(others: Ensemble, folds: Folds, rows: Rows) -> tuple[float, np.nda
     dist = Predictive.from_members(members, np.zeros_like(members), "categorical")
     labels, weight = rows.y[held.rows, 0].astype(int), rows.weight[held.rows]
     temperature = fit_temperature(dist.probabilities, labels, weight)
-    return temperature, novelty.usual(disagreement(held.outputs, dist), weight)
+    apart, n = disagreement(held.outputs, dist), len(held.outputs)
+    apart[:, 0] *= n / max(n - 1, 1)  # of the mutual information few members show a part
+    return temperature, novelty.usual(apart, weight)
