@@ -16,8 +16,8 @@ from anchored.typing import Array
 _PIECE_BYTES = 2**26  # read at a time from rows that stay where they are
 _TABLE_ROWS, _IMAGE_ROWS = 16_384, 512
 _LEAST_LENGTH, _FEW_LENGTHS = 16, 2_048  # of padded rows: the least; very few up to here
-_FAR_OUT = 8.0  # robust deviations; a column with values beyond has a limit ...
-_LIMIT = 4.0  # ... of as many
+_FAR_OUT = 12.0  # deviations; a column with values beyond has a limit ...
+_LIMIT = 4.0  # ... of as many units of its middle half
 _QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
 _ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
 
@@ -277,7 +277,7 @@ class Standardiser:
             for q in (0.25, 0.5, 0.75)
         )
         unit = np.where(high > low, (high - low) / _QUARTILES, self.scale)
-        far = np.max(np.abs(x - middle), axis=0) > _FAR_OUT * unit
+        far = np.max(np.abs(x - self.mean), axis=0) > _FAR_OUT * self.scale
         if not far.any():
             return self
         return Standardiser(
