@@ -121,7 +121,8 @@ def test_the_first_trial_is_the_default_schedule(n_rows):
     little_noise = Gaussian(1e-3)  # as many steps as the search has
     default = AnchoredRegressor(hidden=50)._schedule(n_rows, little_noise)
     assert first.decay_rate == pytest.approx(default.decay_rate, abs=1e-5)
-    default = dataclasses.replace(default, tolerance=0.0, in_prior_units=False)
+    assert not default.in_prior_units
+    default = dataclasses.replace(default, tolerance=0.0)
     assert first == dataclasses.replace(default, decay_rate=first.decay_rate)
 
 
