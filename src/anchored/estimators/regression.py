@@ -49,9 +49,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     training are those of highest evidence of the infinitely wide network, an exact Gaussian
     process, on at most 1,000 rows; relevances need as many. Training takes 10,000 steps of Adam in
     units of the prior's scale; below 1,000 rows, or with little noise, 30,000 in the units of the
-    parameters at a rate of 0.03 (0.01 with two hidden layers). Batches have 64 rows (32 below 500 rows; 1 % of the rows where that is
-    more, at most 1,024). The rate falls to 1 % of its start, and training stops early once the
-    objective of every member has settled.
+    parameters. Batches have 64 rows (32 below 500 rows; 1 % of the rows where that is more, at most
+    1,024). The rate of 0.03 (0.01 with two hidden layers in the units of the parameters) falls to
+    1 % of that, and training stops early once the objective of every member has settled.
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
