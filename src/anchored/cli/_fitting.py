@@ -18,7 +18,7 @@ from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.prediction.predictive import Predictive
 from anchored.reporting import comparison, headline
 from anchored.tables.plan import Plan
-from anchored.tuning import FEW_ROWS, MANY_ROWS, N_STEPS, default_schedule
+from anchored.tuning import FEW_ROWS, MANY_ROWS, default_schedule
 
 _OPERATIONS = 2e10  # a second and core, about what docs/own_tables.md was made with
 _COMPILING = 6.0  # seconds
@@ -95,6 +95,6 @@ def expected_seconds(plan: Plan, n_members: int, hidden: Sequence[int] | None) -
     n_weights = sum(a * b for a, b in itertools.pairwise(sizes))
     others = (5, 15, 15) if classes else (8, 20, 30)  # of many, some and few rows
     n_trained = n_members + others[0 if many else 1 if n_rows >= FEW_ROWS else 2]
-    batch = default_schedule(n_rows).batch_size
-    work = 6.0 * N_STEPS * n_trained * batch * n_weights
+    schedule = default_schedule(n_rows, len(widths))
+    work = 6.0 * schedule.n_steps(n_rows) * n_trained * schedule.batch_size * n_weights
     return _COMPILING + work / (_OPERATIONS * n_cores())

@@ -272,14 +272,14 @@ class Standardiser:
         They are centred on their median, in units of their middle half: single huge values
         neither squeeze all others together nor pull at the networks.
         """
+        far = np.max(np.abs(x - self.mean), axis=0) > _FAR_OUT * self.scale
+        if not far.any():
+            return self
         low, middle, high = (
             np.quantile(x, q, axis=0, weights=weight, method="inverted_cdf")
             for q in (0.25, 0.5, 0.75)
         )
         unit = np.where(high > low, (high - low) / _QUARTILES, self.scale)
-        far = np.max(np.abs(x - self.mean), axis=0) > _FAR_OUT * self.scale
-        if not far.any():
-            return self
         return Standardiser(
             np.where(far, middle, self.mean),
             np.where(far, unit, self.scale),
