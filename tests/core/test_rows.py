@@ -85,6 +85,17 @@ def test_six_points():
     np.testing.assert_allclose(y, x[:, 0] * np.sin(5 * x[:, 0]))
 
 
+def test_values_beyond_reach_count_as_at_its_end():
+    """As far again as the values span, nothing changes; beyond, nothing more happens."""
+    x = np.array([[0.0, 5.0], [10.0, 5.0]])
+    plain = Standardiser.fit(x, np.ones(2))
+    reached = plain.within_reach(x)
+    near = np.array([[-10.0, 5.0], [20.0, 5.0], [3.0, 5.0]])
+    np.testing.assert_array_equal(reached.forward(near), plain.forward(near))
+    far = reached.forward(np.array([[-1e9, 5.0], [1e9, 7.0]]))
+    np.testing.assert_array_equal(far, plain.forward(near[:2]))
+
+
 def test_columns_with_values_far_out_have_a_limit(rng):
     """Single huge values leave the others as they are; well-behaved columns do not change."""
     x = rng.normal(size=(500, 3))

@@ -21,6 +21,7 @@ from anchored.core import networks
 from anchored.core.records import as_leaves, members_record, network_record
 from anchored.error_bars.noise import Residual
 from anchored.model.record import FittedModel, NoiseShape
+from anchored.prediction.warp import Warp
 from anchored.tables.encoder import Encoder
 from anchored.tables.reading import Table
 
@@ -38,6 +39,9 @@ REGRESSORS = {
     "targets as a column": ("given noise", lambda m: of_target(m, one_target=False)),
     "one member": ("given noise", lambda m: _one_member(m)),
     "limits of the inputs": ("given noise", lambda m: _limited(m)),
+    "reach of the inputs": ("given noise", lambda m: _reached(m)),
+    "logarithmic scale": ("learned noise", lambda m: _logarithmic(m)),
+    "logarithmic scale, given noise": ("given noise", lambda m: _logarithmic(m)),
     "linear": ("given noise", lambda m: untrained(m, MLP(()), inputs(9))),
     "networks that predict noise": ("given noise", lambda m: _variance_head(m)),
     **{
@@ -137,6 +141,16 @@ def untrained(model: FittedModel, network, x, dtype=np.float32) -> FittedModel:
 def _limited(model: FittedModel) -> FittedModel:
     """With inputs that stay within a limit in one column."""
     return dataclasses.replace(model, x_limit=np.array([1.5, np.inf, np.inf]))
+
+
+def _reached(model: FittedModel) -> FittedModel:
+    """With inputs that are cut off close to their middle."""
+    return dataclasses.replace(model, x_reach=np.array([[-0.5] * 3, [0.2, 0.5, 1.0]]))
+
+
+def _logarithmic(model: FittedModel) -> FittedModel:
+    warp = Warp(2.0, 0.0, 50.0, 1.1)
+    return of_target(model, warp=warp, mean=np.array([1.5]), scale=np.array([0.4]))
 
 
 def _one_member(model: FittedModel) -> FittedModel:

@@ -152,7 +152,7 @@ def test_other_networks_come_back(network, shape, tmp_path):
         classifier("booleans").model_, network, x, np.int32 if is_text else np.float32
     )
     scale = (None, None) if is_text else (np.asarray(x.mean()), np.asarray(x.std()))
-    model = dataclasses.replace(model, x_mean=scale[0], x_scale=scale[1])
+    model = dataclasses.replace(model, x_mean=scale[0], x_scale=scale[1], x_reach=None)
     before = with_model(classifier("booleans"), model)
     before.network, before.n_features_in_ = network, x.shape[1]
     after = round_trip(before, tmp_path, held_out=(x, np.arange(12) % 2 == 0))

@@ -155,7 +155,7 @@ def test_a_table_goes_through_the_encoder(tmp_path):
         (np.zeros((2, 4)), r"\[row, 3\]"),
         (np.full((1, 3), "a"), "array of numbers"),
         ([[0.0, 0.0, 0.0], [0.0, np.nan, 0.0]], "nan in row 1, feature 1"),
-        ([[0.0, 0.0, 1e31]], "row 0, feature 2"),
+        ([[0.0, 0.0, np.inf]], "inf in row 0, feature 2"),
     ],
 )
 def test_bad_inputs_are_named(x, match, tmp_path):

@@ -107,6 +107,8 @@ def _refuse(need: str, **given) -> None:
 def _training_rows(name: str, target: str | None, chosen: dict[str, Any]):
     """Features and targets of the rows that `anchored fit` would train on."""
     from anchored.paper.tables.uci_settings import PAPER_SETTINGS
+    from anchored.tables.encoder import Encoder
+    from anchored.tables.levels import Signals
     from anchored.tables.plan import make_plan
 
     if target is None and not Path(name).exists() and name not in _inputs.BUNDLED:
@@ -121,7 +123,7 @@ def _training_rows(name: str, target: str | None, chosen: dict[str, Any]):
         plan = make_plan(content, target, **chosen)
         if plan.task == "classification":
             fail(f"settings are for regression; {target!r} has classes.")
-        return plan.encoder.transform(plan.inputs), plan.y
+        return Encoder.fit_transform(plan.inputs, Signals.of_numbers(plan.y))[1], plan.y
 
 
 def _standard_part(data: str, split: int, data_dir: Path | None):

@@ -216,13 +216,15 @@ def _padded(array: np.ndarray, size: int, dtype) -> Array:
 class Standardiser:
     """z = (x - mean) / scale, column by column; constant columns keep scale one.
 
-    Where a column has a ``limit``, z is then bent smoothly so that it stays within it.
+    What lies beyond the ``reach`` of a column counts as lying at its end. Where a column has a
+    ``limit``, z is then bent smoothly so that it stays within it.
     """
 
     mean: np.ndarray
     scale: np.ndarray
     keeps_type: bool = False  # leaves its input as it is, type included
     limit: np.ndarray | None = None  # [column]; infinite for none
+    reach: np.ndarray | None = None  # [2, column], standardised
 
     @classmethod
     def fit(cls, x: np.ndarray, weight: np.ndarray) -> "Standardiser":
@@ -286,10 +288,19 @@ class Standardiser:
             limit=np.where(far, _LIMIT, np.inf),
         )
 
+    def within_reach(self, x: np.ndarray) -> "Standardiser":
+        """With a reach of as much again as the values span, on either side of them.
+
+        Networks go on in straight lines: a mistyped cell would be predicted without bounds.
+        """
+        z = (np.stack([x.min(axis=0), x.max(axis=0)]) - self.mean) / self.scale
+        beyond = z[1] - z[0]
+        return dataclasses.replace(self, reach=z + np.stack([-beyond, beyond]))
+
     def forward(self, x: np.ndarray) -> np.ndarray:
         if self.keeps_type:
             return x
-        return limited((x - self.mean) / self.scale, self.limit)
+        return limited((x - self.mean) / self.scale, self.reach, self.limit)
 
 
 def merge_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray):

@@ -143,7 +143,7 @@ class AnchoredEstimator(BaseEstimator):
         whole("n_members", self.n_members)
         if self.augment is not None and not callable(self.augment):
             raise bad_value("augment", self.augment, "a function of a generator and a batch")
-        inputs = fit_inputs(self, X, sample_weight)
+        inputs = fit_inputs(self, X, y, sample_weight)
         rules: dict[str, Any] = self._x_rules() | {"ensure_min_samples": 2} | kwargs
         if inputs.encoder is None:
             x, y = validate_data(self, inputs.x, y, **rules)
@@ -200,7 +200,7 @@ class AnchoredEstimator(BaseEstimator):
         found = Standardiser.fit(x, weight)
         if encoder is not None:  # a rare level shall not weigh more than a frequent one
             found = dataclasses.replace(found, scale=np.where(encoder.indicators, 1.0, found.scale))
-        return found if x.ndim > 2 else found.robust(x, weight)
+        return found if x.ndim > 2 else found.robust(x, weight).within_reach(x)
 
     def _standardised(self, X) -> Any:
         """Inputs of a fitted estimator as the networks take them; memory maps stay unread."""
@@ -359,6 +359,7 @@ class AnchoredEstimator(BaseEstimator):
             prior_scale=as_leaves(model.prior.scale),
             x_mean=None if scaler.keeps_type else np.asarray(scaler.mean, np.float64),
             x_scale=None if scaler.keeps_type else np.asarray(scaler.scale, np.float64),
+            x_reach=scaler.reach,
             x_limit=scaler.limit,
             encoder=inputs.encoder,
             **parts,

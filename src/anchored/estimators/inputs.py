@@ -7,10 +7,12 @@ the model. Names and numbers of columns are checked as scikit-learn does it.
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from anchored.tables.encoder import Encoder
 from anchored.tables.frames import array_table, as_table, is_frame
+from anchored.tables.levels import Signals
 from anchored.tables.reading import Table
 
 
@@ -31,7 +33,7 @@ class Encoded(np.ndarray):
         return x if encoder is None else x.view(cls)
 
 
-def fit_inputs(estimator, X, sample_weight=None) -> Inputs:
+def fit_inputs(estimator, X, y, sample_weight=None) -> Inputs:
     """Features of training rows; of a frame also the encoder, made from rows that count."""
     if not is_frame(X):
         return Inputs(X)
@@ -42,11 +44,27 @@ def fit_inputs(estimator, X, sample_weight=None) -> Inputs:
     else:  # notes names that are all text
         _check_feature_names(estimator, X, reset=True)
     estimator.n_features_in_ = len(columns)
-    counted = table
-    if sample_weight is not None and np.shape(sample_weight) == (table.n_rows,):
-        counted = table.take(np.flatnonzero(np.asarray(sample_weight) > 0))
-    encoder = Encoder.fit(counted)
-    return Inputs(encoder.transform(table), encoder, columns)
+    signals = _signals(estimator, y, sample_weight, table.n_rows)
+    if signals is None:  # what is wrong with the targets or weights is said when they are checked
+        encoder = Encoder.fit(table)
+        return Inputs(encoder.transform(table), encoder, columns)
+    encoder, x = Encoder.fit_transform(table, signals)
+    return Inputs(x, encoder, columns)
+
+
+def _signals(estimator, y, sample_weight, n_rows: int) -> Signals | None:
+    """What targets say of levels; None if targets or weights cannot be used."""
+    try:
+        weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+        y = np.asarray(y)
+        if weight.shape != (n_rows,) or len(y) != n_rows or not np.any(weight > 0):
+            return None
+        if is_classifier(estimator):
+            return Signals.of_classes(y.reshape(n_rows), weight)
+        y = y.astype(np.float64)
+        return Signals.of_numbers(y, weight) if np.isfinite(y).all() else None
+    except (TypeError, ValueError):
+        return None
 
 
 def encoded_inputs(estimator, X, encoder: Encoder, columns) -> np.ndarray:

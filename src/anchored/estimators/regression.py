@@ -13,7 +13,7 @@ from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.priors import Prior
 from anchored.core.rows import Standardiser
 from anchored.error_bars import health, novelty
-from anchored.error_bars.folds import plan_folds, predict_held_out
+from anchored.error_bars.folds import HeldOut, plan_folds, predict_held_out
 from anchored.error_bars.noise import learn_noise
 from anchored.errors import bad_value, unknown_name
 from anchored.estimators.base import (
@@ -24,11 +24,12 @@ from anchored.estimators.base import (
 )
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.rows import Rows
-from anchored.exact import gp
+from anchored.exact import gp, scales
 from anchored.exact.evidence import MAX_ROWS, tune_regression
 from anchored.metrics import GPComparison
 from anchored.model.record import FittedModel, Noise, Regression
 from anchored.prediction.predictive import CONTINUOUS, Predictive
+from anchored.prediction.warp import Warp
 from anchored.tuning import Settings
 from anchored.typing import Likelihood, traits
 
@@ -38,6 +39,7 @@ _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be m
 _FOLDS = (5, 4)
 _MANY = 8  # members of a single fold, which is enough for many rows
 _LEAST_SPREAD = 2  # members of a fold that have one
+_TARGET_SCALES = ("auto", "linear", "log")
 _OUTSIDE = 3.0  # times as far from the mean of the training rows is far from the data
 
 
@@ -78,6 +80,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     predictive : "student-t" widens intervals for the few members; "gaussian" is the paper's.
     settings : `Settings`, or the file of them that ``anchored tune`` wrote, for the activation
         and whatever is left at "auto".
+    target_scale : "log" predicts the logarithm of a positive target (plus its median), whose
+        noise grows with it and which has no negative quantiles; "linear" the target itself;
+        "auto" whichever makes rows held out one at a time likelier.
     max_seconds : training is cut short to take about this long at most, if given.
     augment : changes each batch of inputs at random before it is trained on, a function
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
@@ -89,8 +94,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     model_ : the `FittedModel`, all that predicts; the others are read from it.
     ensemble_ : the trained `Ensemble`, in standardised units.
     prior_ : its `Prior`.
-    noise_var_ : noise variance in squared units of the target, averaged over the training rows,
-        [out]; None if the networks themselves predict it.
+    noise_var_ : noise variance in squared units of the target (of its logarithm, if that is
+        predicted), averaged over the training rows, [out]; None if the networks predict it.
     novelty_scale_ : epistemic deviation [out] that one held-out row in a hundred exceeds.
 
     Examples
@@ -121,6 +126,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         decay_rate="auto",
         predictive="student-t",
         settings=None,
+        target_scale="auto",
         max_seconds=None,
         augment=None,
         random_state=None,
@@ -139,6 +145,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.decay_rate = decay_rate
         self.predictive = predictive
         self.settings = settings
+        self.target_scale = target_scale
         self.max_seconds = max_seconds
         self.augment = augment
         self.random_state = random_state
@@ -161,6 +168,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         check_method(self.method)
         if self.predictive not in CONTINUOUS:
             raise unknown_name("predictive", self.predictive, CONTINUOUS)
+        if self.target_scale not in _TARGET_SCALES:
+            raise unknown_name("target_scale", self.target_scale, _TARGET_SCALES)
         self._tuned = _as_settings(self.settings)
         inputs, y, weight = self._check_fit_input(
             X, y, sample_weight, multi_output=True, y_numeric=True
@@ -168,6 +177,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         one_target = y.ndim == 1
         y = np.asarray(y, np.float64).reshape(len(y), -1)
         rows = self._rows(inputs, y, weight, groups)
+        warp = self._choose_scale(rows, inputs.encoder)
+        if warp is not None:
+            rows = rows._replace(y=warp.forward(rows.y))
         scaler = _target_standardiser(rows.y, rows.weight)
         rows = rows._replace(y=scaler.forward(rows.y))
         given = self._given_noise_var(scaler)
@@ -182,7 +194,11 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         ensemble, others = self._train(key, model, folds)
         noise = usual = None
         if folds is not None and others is not None:
-            noise, usual = self._held_out_noise(key, others, folds, rows, _n_tuned(relevance))
+            held = predict_held_out(others, folds, rows.x, _LEAST_SPREAD)
+            report_fold_failures(others, folds, "the noise is learned", held is not None)
+            if held is not None:
+                noise, usual = self._held_out_noise(key, held, rows, _n_tuned(relevance))
+                warp = _with_mean(warp, held, rows, scaler)
         if noise is not None:
             noise_var = _average_noise(noise, rows)
         elif given is None and noise_var is not None:
@@ -197,6 +213,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             training_noise_var=None if known is None else np.broadcast_to(known, y.shape[1:]),
             noise_var=None if noise_var is None else noise_var * scaler.scale**2,
             noise=noise,
+            warp=warp,
         )
         fitted = self._fitted(inputs, model, rows, ensemble, regression=regression, classes=None)
         outputs = self._finish(fitted, rows, None if usual is None else usual * scaler.scale)
@@ -218,12 +235,27 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             return HeteroskedasticGaussian(model.regression.floor)
         return Gaussian(model.regression.training_noise_var)
 
-    def _held_out_noise(self, key, others: Ensemble, folds: Folds, rows: Rows, n_tuned: int):
-        """The noise of each output, and the usual spread [out], standardised; None if unknown."""
-        held = predict_held_out(others, folds, rows.x, _LEAST_SPREAD)
-        report_fold_failures(others, folds, "the noise is learned", held is not None)
-        if held is None:
-            return None, None
+    def _choose_scale(self, rows: Rows, encoder) -> Warp | None:
+        """The scale on which to predict; the target's own where the noise is given on it."""
+        y = rows.y[:, 0]
+        may = rows.y.shape[1] == 1 and isinstance(self.noise_var, str) and self._tuned is None
+        if self.target_scale == "log":
+            if not may or METHODS[self.method].variance_head or not (y.min() >= 0 < y.max()):
+                raise bad_value(
+                    "target_scale",
+                    "log",
+                    '"linear" unless there is one target, none of it '
+                    "negative, and its noise is to be learned from held-out rows",
+                )
+            return scales.soft(y)
+        if self.target_scale == "linear" or not may or METHODS[self.method].variance_head:
+            return None
+        x = rows.first(scales.MOST_ROWS)
+        x = x.reshape(len(x), -1)
+        return scales.choose(self._twin(len(y), x.shape[1], encoder), x, y, rows.weight)
+
+    def _held_out_noise(self, key, held: HeldOut, rows: Rows, n_tuned: int):
+        """The noise of each output, and the usual spread [out], standardised."""
         x, y, weight = rows.x[held.rows], rows.y[held.rows], rows.weight[held.rows]
         keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
         noise = tuple(
@@ -339,8 +371,10 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         exact = gp.condition(kernel, rows, targets, noise_var, weight)
 
         def standardised(dist: Predictive) -> Predictive:
-            assert dist.members is not None
-            members = dist.members.reshape(*dist.members.shape[:2], -1)
+            dist = dist if dist.latent is None else dist.latent  # the networks' own scale
+            members = dist.members
+            assert members is not None
+            members = members.reshape(*members.shape[:2], -1)
             members = (members - part.mean) / part.scale
             return Predictive.from_members(members, np.broadcast_to(noise_var, members.shape))
 
@@ -373,6 +407,15 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
             "double precision; give it in other units."
         )
     return standardiser
+
+
+def _with_mean(warp: Warp | None, held: HeldOut, rows: Rows, scaler: Standardiser) -> Warp | None:
+    """With the mean of the target that held-out rows say."""
+    if warp is None:
+        return None
+    t = held.outputs[..., 0] * scaler.scale + scaler.mean
+    y = warp.inverse(rows.y[held.rows, 0] * scaler.scale + scaler.mean)
+    return warp.lifted(t, y, rows.weight[held.rows])
 
 
 def _folds(n_rows: int, n_members: int, groups) -> Folds | None:

@@ -29,4 +29,4 @@ class Rows(NamedTuple):
 def standardiser_of(model: FittedModel) -> Standardiser:
     if model.x_mean is None or model.x_scale is None:
         return Standardiser.identity()
-    return Standardiser(model.x_mean, model.x_scale, limit=model.x_limit)
+    return Standardiser(model.x_mean, model.x_scale, limit=model.x_limit, reach=model.x_reach)

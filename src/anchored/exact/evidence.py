@@ -80,10 +80,10 @@ class Twin:
 
 # Matrices of this size are slower on many threads than on one, and a hundred times slower where
 # other programs keep the cores busy.
-_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+one_blas_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 
-@_one_thread
+@one_blas_thread
 def tune_regression(
     twin: Twin,
     x: np.ndarray,
@@ -155,7 +155,7 @@ def _maximise(twin, x, y, weight, theta, known: _Known) -> np.ndarray:
     ).x
 
 
-@_one_thread
+@one_blas_thread
 def tune_classification(
     twin: Twin, x: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> tuple[float, np.ndarray]:

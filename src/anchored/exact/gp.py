@@ -110,6 +110,17 @@ def condition(kernel: Kernel, x, y, noise_var, weight=None) -> GP:
     return GP(kernel, noise_var, x, factors, np.stack(alphas, axis=-1))
 
 
+def leave_one_out(kernel: Kernel, x, y, noise_var, weight=None) -> tuple[np.ndarray, np.ndarray]:
+    """Residual and variance [batch] of each target given all others, noise included.
+
+    In closed form, for one output: a_i / C^-1_ii and 1 / C^-1_ii with a = C^-1 y.
+    """
+    x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
+    factor = _factor(_covariance(kernel, x, x), noise_var[0] / weight)
+    precision = np.diag(linalg.cho_solve((factor, True), np.eye(len(x))))
+    return linalg.cho_solve((factor, True), y[:, 0]) / precision, 1 / precision
+
+
 def log_evidence(kernel: Kernel, x, y, noise_var, weight=None) -> float:
     """Log marginal likelihood of the targets, summed over outputs."""
     x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)

@@ -25,6 +25,7 @@ from anchored.model.record import (
 )
 from anchored.model.tensors import Arrays
 from anchored.prediction.conformal import Conformal, order_statistic
+from anchored.prediction.warp import Warp
 from anchored.tables.encoder import Encoder
 
 FORMAT = 2
@@ -39,7 +40,7 @@ _PLAIN = (
     "temperature",
     "provenance",
 )
-_VECTORS = ("x_mean", "x_scale", "x_limit", "novelty_scale")
+_VECTORS = ("x_mean", "x_scale", "x_reach", "x_limit", "novelty_scale")
 _MAX_LAYERS = 1_000
 _MAX_LOG_NOISE = 100.0
 _MAX_SCORE = 1e3  # of a knot of the correction
@@ -102,10 +103,12 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
     names = None if found.absent("feature_names") else found.texts("feature_names")
     if names is not None and len(names) != n_features:
         raise found.wrong("feature_names", names, f"{n_features} of them")
-    x_mean = x_scale = x_limit = None
+    x_mean = x_scale = x_reach = x_limit = None
     if "x_scale" in arrays or network.is_dense:
         shape = (n_features,) if network.is_dense else arrays.below("x_scale")[""]
         x_mean, x_scale = arrays.take("x_mean", shape), arrays.take("x_scale", shape, above=0)
+        if "x_reach" in arrays:
+            x_reach = arrays.take("x_reach", (2, *x_scale.shape))
         if "x_limit" in arrays:
             x_limit = arrays.take("x_limit", shape, above=0, finite=False)
     regression = classes = None
@@ -130,6 +133,7 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
         prior_scale=_take_leaves("prior/scale", arrays, like, finite=False),
         x_mean=x_mean,
         x_scale=x_scale,
+        x_reach=x_reach,
         x_limit=x_limit,
         regression=regression,
         classes=classes,
@@ -263,7 +267,8 @@ def _pack_regression(part: Regression, arrays: dict) -> dict:
     if noise is not None:
         noise = [_pack_noise(one, f"regression/noise/{i}", arrays) for i, one in enumerate(noise)]
     plain = {name: getattr(part, name) for name in ("family", "one_target", "floor")}
-    return plain | {"noise": noise}
+    warp = None if part.warp is None else dataclasses.asdict(part.warp)
+    return plain | {"noise": noise, "warp": warp}
 
 
 def _pack_noise(noise: Noise, where: str, arrays: dict) -> dict:
@@ -317,10 +322,22 @@ def _unpack_regression(
         scale=arrays.take("regression/scale", (n_targets,), above=0),
         floor=floor,
         noise=noise,
+        warp=None if found.absent("warp") else _unpack_warp(found.object("warp"), n_targets),
         **variances,
     )
     found.close()
     return made
+
+
+def _unpack_warp(found: Fields, n_targets: int) -> Warp:
+    if n_targets > 1:
+        raise found.wrong("shift", n_targets, "of a single target")
+    shift, least = found.within("shift", 0.0, math.inf), found.number("least")
+    warp = Warp(shift, least, found.number("most", above=least), found.number("raised", above=0))
+    if not warp.least + warp.shift > 0:
+        raise found.wrong("least", least, "above the shift's negative")
+    found.close()
+    return warp
 
 
 def _unpack_noise(found: Fields, where: str, arrays: Arrays, n_features: int, number: int) -> Noise:

@@ -124,6 +124,9 @@ class _Graph:
     def standardised(self, x: str, fitted: FittedModel) -> str:
         centred = self.add("Sub", [self.cast(x, np.float64), self.constant(fitted.x_mean)])
         z = self.add("Div", [centred, self.constant(fitted.x_scale)])
+        if fitted.x_reach is not None:
+            z = self.add("Max", [z, self.constant(fitted.x_reach[0])])
+            z = self.add("Min", [z, self.constant(fitted.x_reach[1])])
         if fitted.x_limit is None:
             return z
         share = self.add("Mul", [z, self.constant(1.0 / fitted.x_limit)])
@@ -172,6 +175,13 @@ class _Graph:
         n_targets = len(regression.scale)
         scale = self.constant(regression.scale)
         members = self.columns(outputs, 0, n_targets)
+        members = self.add(
+            "Add", [self.add("Mul", [members, scale]), self.constant(regression.mean)]
+        )
+        noise = self.noise(outputs, rows, regression)
+        noise = self.add("Mul", [noise, self.constant(np.square(regression.scale))])
+        if regression.warp is not None:
+            members, noise = self.unwarped(members, noise, regression)
         mean = self.mean(members)
         apart = self.add("Sub", [members, mean])
         # The mean of squares, times M / (M - 1); one member has no spread.
@@ -180,15 +190,28 @@ class _Graph:
             factor = factor * [part.factor for part in regression.noise]
         square = self.mean(self.add("Mul", [apart, apart]))
         epistemic = self.add("Mul", [square, self.constant(factor)])
-        noise = self.noise(outputs, rows, regression)
         total = self.add("Add", [epistemic, noise])
         return {
-            "mean": self.add(
-                "Add", [self.add("Mul", [mean, scale]), self.constant(regression.mean)]
-            ),
-            "epistemic_std": self.add("Mul", [self.add("Sqrt", [epistemic]), scale]),
-            "std": self.add("Mul", [self.add("Sqrt", [total]), scale]),
+            "mean": mean,
+            "epistemic_std": self.add("Sqrt", [epistemic]),
+            "std": self.add("Sqrt", [total]),
         }
+
+    def unwarped(self, members: str, noise: str, regression: Regression) -> tuple[str, str]:
+        """Means [member, row, out] and the variance of the noise, as in `Predictive.unwarped`."""
+        warp = regression.warp
+        assert warp is not None
+        top = self.constant(np.log(warp.most + warp.shift))
+        raised = self.add("Exp", [self.add("Min", [members, top])])
+        above = self.add("Mul", [raised, self.constant(warp.raised)])
+        means = self.add("Sub", [above, self.constant(warp.shift)])
+        if regression.noise is not None:
+            bulk = np.array([1 - 2 / part.noise_dof for part in regression.noise])
+            noise = self.add("Mul", [noise, self.constant(bulk)])
+        grown = self.add("Exp", [self.add("Min", [noise, self.constant(1.0)])])
+        share = self.add("Sub", [grown, self.constant(1.0)])
+        square = self.mean(self.add("Mul", [above, above]))
+        return self.clipped(means, warp.least, warp.most), self.add("Mul", [square, share])
 
     def noise(self, outputs: str, rows: str, regression: Regression) -> str:
         """Variance of the noise, standardised: [row, out] or [out]."""

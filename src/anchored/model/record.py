@@ -16,6 +16,7 @@ from anchored.model.forward import Leaves
 from anchored.prediction import special
 from anchored.prediction.conformal import Conformal
 from anchored.prediction.predictive import Predictive
+from anchored.prediction.warp import Warp
 from anchored.tables.encoder import Encoder
 
 LOG_NOISE_CLIP = 8.0  # log noise is kept within this many nats
@@ -128,6 +129,8 @@ class Regression:
     training_noise_var : [out], the noise in training, standardised; None if there is a floor.
     noise_var : [out], the noise in squared units of the target; None if there is a floor.
     noise : what held-out rows said of each output; None if none were held out.
+    warp : the scale of the target that the networks predict, whose units mean, scale and noise
+        have; None if they predict the target itself.
     """
 
     family: str
@@ -138,6 +141,7 @@ class Regression:
     training_noise_var: np.ndarray | None
     noise_var: np.ndarray | None
     noise: tuple[Noise, ...] | None
+    warp: Warp | None = None
 
     def predictive(self, outputs: np.ndarray, z: np.ndarray) -> Predictive:
         """Pool outputs [member, row, out] at standardised rows, in the units of the target."""
@@ -159,6 +163,8 @@ class Regression:
                 conformal=Conformal.stacked([noise.conformal for noise in self.noise]),
             )
         dist = dist.rescaled(self.scale, self.mean)
+        if self.warp is not None:
+            dist = dist.unwarped(self.warp)
         return dist.output(0) if self.one_target else dist
 
 
@@ -175,6 +181,7 @@ class FittedModel:
     columns : names of the data frame's columns; None if it was fitted on an array.
     members, prior_mean, prior_scale : in standardised units.
     x_mean, x_scale : of the inputs, None if they are used as they are.
+    x_reach : [2, feature], standardised: inputs beyond count as lying there; None in old files.
     x_limit : [feature] that standardised inputs stay within, infinite for none; None if all are.
     classes : labels of a classifier.
     temperature : probabilities p are turned into p^(1 / temperature), normalised.
@@ -196,6 +203,7 @@ class FittedModel:
     prior_scale: Leaves
     x_mean: np.ndarray | None
     x_scale: np.ndarray | None
+    x_reach: np.ndarray | None
     x_limit: np.ndarray | None
     regression: Regression | None
     classes: np.ndarray | None
@@ -214,7 +222,7 @@ class FittedModel:
         """Inputs as the networks take them."""
         if self.x_mean is None:
             return x
-        return special.limited((x - self.x_mean) / self.x_scale, self.x_limit)
+        return special.limited((x - self.x_mean) / self.x_scale, self.x_reach, self.x_limit)
 
     def predictive(self, outputs: np.ndarray, z: np.ndarray) -> Predictive:
         """The predictive of outputs [member, row, out] at standardised rows."""
@@ -234,11 +242,11 @@ class FittedModel:
 def disagreement(outputs: np.ndarray, dist: Predictive) -> np.ndarray:
     """How far members are apart [row, measure].
 
-    For continuous targets the epistemic deviation of each output. For classes mutual information
-    and the spread of the logits: softmax saturates, and far from the data all members may be sure
-    of the same class though their logits differ by much.
+    For continuous targets the epistemic deviation of each output, on the networks' own scale. For
+    classes mutual information and the spread of the logits: softmax saturates, and far from the
+    data all members may be sure of the same class though their logits differ by much.
     """
     if dist.family == "categorical":
         return np.stack([dist.mutual_information, special.logit_spread(outputs)], axis=1)
-    deviation = np.sqrt(dist.epistemic_var)
+    deviation = np.sqrt((dist if dist.latent is None else dist.latent).epistemic_var)
     return deviation[:, None] if deviation.ndim == 1 else deviation

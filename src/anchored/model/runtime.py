@@ -132,9 +132,11 @@ def _blocks(fitted: FittedModel, x) -> Iterator[np.ndarray]:
     widest = max(leaf.shape[-1] for leaf in fitted.members.params.values())
     n_rows = int(np.clip(_BLOCK_VALUES // (fitted.members.n_members * widest), *_BLOCK_ROWS))
     for start in range(0, max(len(x), 1), n_rows):
-        z = fitted.standardised(x[start : start + n_rows])
-        if not np.all(np.abs(z) < MAX_INPUT):
-            row, feature = np.argwhere(~(np.abs(z) < MAX_INPUT))[0]
+        block = x[start : start + n_rows]
+        z = fitted.standardised(block)
+        fine = np.isfinite(block) & (np.abs(z) < MAX_INPUT)
+        if not fine.all():
+            row, feature = np.argwhere(~fine)[0]
             raise ValueError(
                 f"`x` has {x[start + row, feature]} in row {start + row}, feature {feature}: it "
                 f"must be a number within {MAX_INPUT:.0e} deviations of the training data."

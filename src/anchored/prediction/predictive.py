@@ -12,11 +12,14 @@ probabilities are one-hot targets, so the same three lines hold.
 
 If rows were held out, `Conformal` moves this distribution to where they say it must be.
 `interval`, `quantiles`, `cdf`, `log_density`, `crps` and `sample` all describe the moved one.
+If the networks predict the target on another scale (`Warp`), all of this holds there, and
+``latent`` is the distribution on that scale.
 
 Moments and intervals need NumPy alone; SciPy is loaded by what else is asked for.
 """
 
 import dataclasses
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any
 
@@ -25,6 +28,7 @@ import numpy as np
 from anchored.errors import bad_value, unknown_name
 from anchored.prediction import special
 from anchored.prediction.conformal import Conformal
+from anchored.prediction.warp import Warp
 
 CONTINUOUS = ("gaussian", "student-t")
 FAMILIES = (*CONTINUOUS, "categorical", "bernoulli", "poisson")
@@ -46,6 +50,8 @@ class Predictive:
     family : gaussian, student-t, categorical, bernoulli or poisson.
     noise_dof : degrees of freedom of the noise, above 2; only ``student-t`` looks at it.
     conformal : the correction by held-out rows, if there were any.
+    warp, latent : the scale on which the networks predict, and the predictive on it; None if
+        they predict the target itself.
     """
 
     mean: np.ndarray
@@ -55,6 +61,8 @@ class Predictive:
     family: str = "gaussian"
     noise_dof: float | np.ndarray = np.inf
     conformal: Conformal | None = None
+    warp: Warp | None = None
+    latent: "Predictive | None" = None
 
     def __post_init__(self):
         if self.family not in FAMILIES:
@@ -83,6 +91,30 @@ class Predictive:
             members=members,
         )
 
+    def of_family(self, family: str) -> "Predictive":
+        """The same moments under another family."""
+        latent = None if self.latent is None else self.latent.of_family(family)
+        return dataclasses.replace(self, family=family, latent=latent)
+
+    def unwarped(self, warp: Warp) -> "Predictive":
+        """The predictive of the target y if this one is of ``warp.forward(y)``."""
+        noise = self.aleatoric_var * (1 - 2 / np.asarray(self.noise_dof))  # its bulk, not its tails
+        members = self.mean[None] if self.members is None else self.members
+        means, variances = warp.moments(members, noise)
+        ratio = np.ones_like(self.mean)  # of the epistemic variance to that of the members
+        if len(members) > 1:
+            spread = members.var(axis=0, ddof=1)
+            ratio = np.divide(self.epistemic_var, spread, out=ratio, where=spread > 0)
+        pooled = Predictive.from_members(means, variances, self.family)
+        return dataclasses.replace(
+            pooled,
+            epistemic_var=pooled.epistemic_var * ratio,
+            members=None if self.members is None else means,
+            noise_dof=self.noise_dof,
+            warp=warp,
+            latent=self,
+        )
+
     def output(self, index: int) -> "Predictive":
         """One of the outputs of a predictive [batch, out], as a predictive [batch]."""
         parts: dict[str, Any] = {
@@ -94,6 +126,8 @@ class Predictive:
             parts["noise_dof"] = np.asarray(self.noise_dof)[..., index]
         if self.conformal is not None:
             parts["conformal"] = self.conformal.output(index)
+        if self.latent is not None:
+            parts["latent"] = self.latent.output(index)
         return dataclasses.replace(self, **parts)
 
     @property
@@ -135,6 +169,8 @@ class Predictive:
 
     def quantiles(self, levels) -> np.ndarray:
         """Quantiles [level, batch, ...] of each marginal; ``levels`` lie in (0, 1)."""
+        if self.warp is not None:
+            return self.warp.inverse(self._on_scale().quantiles(levels))
         location, scale, dof = self._location_scale()
         return np.stack(
             [location + scale * self._standard_quantile(q, dof) for q in checked_levels(levels)]
@@ -159,6 +195,10 @@ class Predictive:
         columns = [special.quantile(s, dof[..., i]) for i, s in enumerate(score.tolist())]
         return np.stack(columns, axis=-1)
 
+    def _on_scale(self) -> "Predictive":
+        assert self.latent is not None
+        return self.latent
+
     def held_out(self, y, weight: np.ndarray) -> Conformal | None:
         """What targets ``y`` [batch] that the members had not seen say of this predictive."""
         return Conformal.fit(self._scores(self.observed(y)), weight)
@@ -176,6 +216,8 @@ class Predictive:
         """Probability of a target below ``y``, for each marginal."""
         from anchored.prediction import student
 
+        if self.warp is not None:
+            return self._on_scale().cdf(self.warp.forward(self.observed(y)))
         scores = self._scores(self.observed(y))
         return student.level(scores if self.conformal is None else self.conformal.actual(scores))
 
@@ -190,20 +232,37 @@ class Predictive:
         """
         from anchored.prediction import student
 
+        if self.warp is not None:
+            y, warp, on_scale = self.observed(y), self.warp, self._on_scale()
+            return _crps(y, self.cdf(y), lambda level: warp.inverse(on_scale._at(level)))
         location, scale, dof = self._location_scale()
         error = self.observed(y) - location
         z = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
         if self.conformal is None:
             unit = student.crps(z, dof)
         else:
-            unit = _corrected_crps(z, dof, self.conformal)
+            stated = self.conformal.stated
+            below = student.level(self.conformal.actual(student.score(z, dof)))
+            unit = _crps(z, below, lambda q: student.at_score(stated(student.score_of(q)), dof))
         return np.where(scale > 0, scale * unit, np.abs(error))
+
+    def _at(self, level: np.ndarray) -> np.ndarray:
+        """The quantile of each marginal at a level of its own, shaped like ``mean``."""
+        from anchored.prediction import student
+
+        location, scale, dof = self._location_scale()
+        score = student.score_of(level)
+        if self.conformal is not None:
+            score = self.conformal.stated(score)
+        return location + scale * student.at_score(score, dof)
 
     def sample(self, n: int = 1, random_state=None) -> np.ndarray:
         """Draws [n, batch, ...] of new targets, by row independent; class numbers for classes.
 
         ``random_state`` is a seed or a NumPy generator.
         """
+        if self.warp is not None:
+            return self.warp.inverse(self._on_scale().sample(n, random_state))
         rng = np.random.default_rng(random_state)
         if self.family in CONTINUOUS:
             from anchored.prediction import student
@@ -243,6 +302,9 @@ class Predictive:
     def _location_scale_log_density(self, y: np.ndarray) -> np.ndarray:
         from anchored.prediction import student
 
+        if self.warp is not None:
+            on_scale = self._on_scale()._location_scale_log_density(self.warp.forward(y))
+            return on_scale + self.warp.log_slope(y)
         location, scale, dof = self._location_scale()
         log = student.log_density((y - location) / scale, dof) - np.log(scale)
         if self.conformal is None:
@@ -314,17 +376,17 @@ def _class_probabilities(mean: np.ndarray, family: str) -> np.ndarray:
     return np.stack([1 - p, p], axis=-1)
 
 
-def _corrected_crps(z: np.ndarray, dof: np.ndarray, conformal: Conformal) -> np.ndarray:
-    """By quantiles Q: twice the integral of q (z - Q) below z and of (1 - q) (Q - z) above it."""
-    from anchored.prediction import student
+def _crps(y: np.ndarray, below: np.ndarray, quantile: Callable) -> np.ndarray:
+    """By quantiles Q: twice the integral of q (y - Q) below y and of (1 - q) (Q - y) above it.
+
+    ``below`` is the probability of a target below y.
+    """
 
     def apart(level: np.ndarray) -> np.ndarray:
-        score = student.score_of(np.clip(level, _LEAST_LEVEL, 1 - _LEAST_LEVEL))
-        return z - student.at_score(conformal.stated(score), dof)
+        return y - quantile(np.clip(level, _LEAST_LEVEL, 1 - _LEAST_LEVEL))
 
-    below = student.level(conformal.actual(student.score(z, dof)))
     nodes, weights = np.polynomial.legendre.leggauss(_CRPS_NODES)
-    total = np.zeros_like(z)
+    total = np.zeros_like(y)
     for node, weight in zip((1 + nodes) / 2, weights / 2, strict=True):
         low, high = below * node, (1 - below) * node  # masses on either side
         total += 2 * weight * (below * low * apart(low) - (1 - below) * high * apart(1 - high))

@@ -159,6 +159,11 @@ def _erf_fit() -> list[float]:
     return fit.convert(kind=Polynomial).coef[::-1].tolist()
 
 
-def limited(z: np.ndarray, limit: np.ndarray | None) -> np.ndarray:
-    """Values bent smoothly so that none is beyond its ``limit``, which may be infinite."""
+def limited(z: np.ndarray, reach: np.ndarray | None, limit: np.ndarray | None = None) -> np.ndarray:
+    """Values [batch, column] brought within their ``reach`` [2, column], then within a ``limit``.
+
+    The reach cuts them off; the limit, which may be infinite, bends them smoothly.
+    """
+    if reach is not None:
+        z = np.clip(z, *reach)
     return z if limit is None else z / np.hypot(1.0, z / limit)

@@ -118,6 +118,50 @@ class Category:
 
 
 @dataclasses.dataclass(frozen=True)
+class Levels:
+    """Text of many levels: frequent ones as in `Category`, and what training targets say of each.
+
+    ``known`` levels have ``values``, one for each of ``titles``; any other has the ``usual`` ones.
+    """
+
+    kind: ClassVar[str] = "levels"
+    written: ClassVar[str] = ""
+    need: ClassVar[str] = "text"
+    name: str
+    levels: tuple[str, ...]
+    has_missing: bool
+    titles: tuple[str, ...]
+    known: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    usual: tuple[float, ...]
+
+    @property
+    def category(self) -> Category:
+        """The part that has a feature for each frequent level."""
+        return Category(self.name, self.levels, self.has_missing)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return *self.category.feature_names, *(f"{self.name}: {title}" for title in self.titles)
+
+    @property
+    def indicators(self) -> tuple[bool, ...]:
+        return *self.category.indicators, *(False for _ in self.titles)
+
+    def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As in `Category`."""
+        return self.category.read(cells)
+
+    def described(self, cells: np.ndarray) -> np.ndarray:
+        """What training targets say of each cell, [row, title]."""
+        if cells.dtype != object:
+            cells = _as_text(cells, self.known)
+        places = {level: place for place, level in enumerate(self.known)}
+        values = np.array([*self.values, self.usual])
+        return values[[places.get(cell, -1) for cell in cells]]
+
+
+@dataclasses.dataclass(frozen=True)
 class Date:
     """Dates written in one ``order``; ``cycles`` of the year, week and day where they vary.
 
@@ -155,8 +199,10 @@ class Date:
         return _parsed(cells, lambda cell: parse_date(cell, self.order))
 
 
-Column = Numeric | Boolean | Category | Date
-KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Boolean, Category, Date)}
+Column = Numeric | Boolean | Category | Levels | Date
+KINDS: dict[str, type[Column]] = {
+    kind.kind: kind for kind in (Numeric, Boolean, Category, Levels, Date)
+}
 
 
 def write_features(column: Column, table: Table, out: np.ndarray) -> None:
@@ -164,8 +210,10 @@ def write_features(column: Column, table: Table, out: np.ndarray) -> None:
     values, bad = column.read(table.columns[column.name])
     if bad.any():
         raise _bad_cell(table, column, int(np.argmax(bad)))
-    if isinstance(column, Category):
+    if isinstance(column, Category | Levels):
         out[np.arange(len(values)), values] = 1.0
+        if isinstance(column, Levels):
+            out[:, -len(column.titles) :] = column.described(table.columns[column.name])
         return
     missing = np.isnan(values)
     out[:, 0] = np.where(missing, column.fill, values)

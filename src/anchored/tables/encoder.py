@@ -5,6 +5,7 @@ Each column of the training table is of one kind, and later cells must be of tha
 - numeric: its value; missing cells get the training median
 - boolean: 0 or 1, from pairs of words such as no and yes; missing cells get the training mean
 - category: one feature of 0 and 1 for each frequent level, and one for all others
+- levels: a category of more levels than that; also what the targets of training rows say of each
 - date: days since 1970, and where they vary the time of year, week and day on a circle
 
 Missing cells have a feature of their own where training cells were missing. A category always
@@ -32,6 +33,7 @@ from anchored.tables.columns import (
     Category,
     Column,
     Date,
+    Levels,
     Numeric,
     empty_cells,
     missing_cells,
@@ -39,10 +41,12 @@ from anchored.tables.columns import (
     write_features,
 )
 from anchored.tables.dates import ORDERS, date_orders, parse_date
+from anchored.tables.levels import Means, Signals, by_other_parts, parts_of
 from anchored.tables.numbers import FORMS, PLAIN, number_form, parse_number
 from anchored.tables.table import Table, listed
 
 MOST_LEVELS = 30
+MOST_KNOWN = 20_000  # levels that are described by their targets
 _LEAST_SHARE, _LEAST_ROWS = 0.01, 5  # of a level with a feature of its own
 _LEAST_COVERED = 0.5  # share of rows in such levels, or the column is left out
 _MOSTLY = 0.9  # share of numbers in a column that seems to be meant as numbers
@@ -67,10 +71,13 @@ class Encoder:
     left_out: tuple[tuple[str, str], ...]
 
     @classmethod
-    def fit(cls, table: Table, keep: Collection[str] = ()) -> "Encoder":
+    def fit(
+        cls, table: Table, keep: Collection[str] = (), signals: Signals | None = None
+    ) -> "Encoder":
         """Find the kind of each column; those in ``keep`` are used whatever they hold.
 
-        The columns that the table itself says to keep are, too.
+        The columns that the table itself says to keep are, too. With ``signals`` of the targets,
+        columns of many levels are described by them; encode the training rows by `fit_transform`.
         """
         keep = {*keep, *table.keep}
         unknown = [name for name in keep if name not in table.columns]
@@ -78,7 +85,7 @@ class Encoder:
             raise missing_columns(unknown, table.columns)
         columns, left_out = [], []
         for name, cells in table.columns.items():
-            found = _fit_column(name, cells, name in keep)
+            found = _fit_column(name, cells, name in keep, signals)
             if isinstance(found, str):
                 left_out.append((name, found))
             else:
@@ -87,6 +94,27 @@ class Encoder:
             reasons = listed((f"{shown(name)} ({reason})" for name, reason in left_out), 5)
             raise TableError(f"no column is left to predict from: {reasons or 'none given'}.")
         return cls(tuple(columns), tuple(left_out))
+
+    @classmethod
+    def fit_transform(
+        cls, table: Table, signals: Signals, keep: Collection[str] = ()
+    ) -> "tuple[Encoder, np.ndarray]":
+        """The encoder of rows of positive weight, and the features of all training rows.
+
+        What targets say of a row's levels leaves out the row's own.
+        """
+        counted = np.flatnonzero(signals.weight > 0)
+        every = len(counted) == table.n_rows
+        encoder = cls.fit(table if every else table.take(counted), keep, signals.take(counted))
+        features = encoder.transform(table)
+        ends = np.cumsum([len(column.feature_names) for column in encoder.columns])
+        parts = None
+        for column, end in zip(encoder.columns, ends, strict=True):
+            if isinstance(column, Levels):
+                parts = parts_of(table, signals) if parts is None else parts
+                cells = _levels_of(table.columns[column.name])
+                features[:, end - len(column.titles) : end] = by_other_parts(cells, signals, parts)
+        return encoder, features
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -212,7 +240,7 @@ def target_kind(cells: np.ndarray) -> tuple[str, str]:
 # --- which columns are used, and as what ---
 
 
-def _fit_column(name: str, cells: np.ndarray, kept: bool) -> Column | str:
+def _fit_column(name: str, cells: np.ndarray, kept: bool, signals: Signals | None) -> Column | str:
     """A column, or why it is of no use."""
     missing = missing_cells(cells)
     there, has_missing = cells[~missing], bool(missing.any())
@@ -236,11 +264,35 @@ def _fit_column(name: str, cells: np.ndarray, kept: bool) -> Column | str:
         cycles = tuple(cycle for cycle in CYCLES if _varies(days, cycle))
         return Date(name, orders[0], _median(days), cycles, has_missing)
     levels = _frequent(counts, len(cells))
+    if signals is not None and len(counts) > MOST_LEVELS and _repeats(counts):
+        return _fit_levels(name, levels, cells, has_missing, signals)
     if constant or sum(counts[level] for level in levels) < _LEAST_COVERED * len(there):
         if not kept:
             return _why_not_text(counts, len(there), ambiguous=bool(orders))
         levels = _most_frequent(counts)
     return Category(name, levels, has_missing)
+
+
+def _fit_levels(name: str, levels, cells: np.ndarray, has_missing: bool, signals) -> Levels:
+    means = Means.fit(_levels_of(cells), signals)
+    values = tuple(map(tuple, means.values.tolist()))
+    titles = (*signals.titles, "how well known")
+    return Levels(
+        name, levels, has_missing, titles, tuple(means.levels), values, tuple(means.usual.tolist())
+    )
+
+
+def _levels_of(cells: np.ndarray) -> np.ndarray:
+    """The levels [row] of text, None where it is missing."""
+    levels = cells.astype(object)
+    levels[missing_cells(cells)] = None
+    return levels
+
+
+def _repeats(counts: Mapping[str, int]) -> bool:
+    """Whether most rows are of levels that come often enough to have a mean."""
+    often = sum(count for count in counts.values() if count >= _LEAST_ROWS)
+    return often >= _LEAST_COVERED * sum(counts.values()) and len(counts) <= MOST_KNOWN
 
 
 def _fit_numbers(
@@ -317,7 +369,7 @@ def _not_number(counts: Iterable[str]) -> str:
 
 
 def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _damaged(path: str, sentence: str) -> ValueError:
@@ -355,8 +407,22 @@ _TAKE: dict[str, Callable[[Fields], Any]] = {
     "truth": lambda found: found.text("truth", TRUTHS),
     "order": lambda found: found.text("order", ORDERS),
     "levels": lambda found: _different(found, "levels", MOST_LEVELS),
+    "titles": lambda found: found.texts("titles"),
+    "known": lambda found: _different(found, "known", MOST_KNOWN),
+    "values": lambda found: tuple(map(_numbers(found, "values"), found.items("values"))),
+    "usual": lambda found: _numbers(found, "usual")(found.items("usual")),
     "cycles": lambda found: _different(found, "cycles", len(CYCLES), CYCLES),
 }
+
+
+def _numbers(found: Fields, name: str) -> Callable[[Any], tuple[float, ...]]:
+    def checked(values: Any) -> tuple[float, ...]:
+        plain = isinstance(values, list) and all(isinstance(v, float | int) for v in values)
+        if not plain or not np.isfinite(values).all():
+            raise found.wrong(name, values, "lists of finite numbers")
+        return tuple(map(float, values))
+
+    return checked
 
 
 def _column_from_json(found: Fields) -> Column:
@@ -365,5 +431,10 @@ def _column_from_json(found: Fields) -> Column:
     for field in dataclasses.fields(record):
         if field.default is dataclasses.MISSING or not found.absent(field.name):
             fields[field.name] = _TAKE[field.name](found)
+    column = record(**fields)
+    if isinstance(column, Levels):
+        lengths = {len(column.titles), len(column.usual), *map(len, column.values)}
+        if len(lengths) > 1 or len(column.values) != len(column.known) or not column.titles:
+            raise found.wrong("values", len(column.values), "one for each title and known level")
     found.close()
-    return record(**fields)
+    return column

@@ -14,6 +14,7 @@ from anchored.errors import TableError, shown, unknown_name
 from anchored.tables.columns import Numeric, empty_cells, missing_cells
 from anchored.tables.dates import date_orders, parse_date
 from anchored.tables.encoder import Encoder, missing_columns, target_kind
+from anchored.tables.levels import Signals
 from anchored.tables.numbers import number_form, parse_number
 from anchored.tables.table import Table, listed
 
@@ -90,7 +91,8 @@ def make_plan(
     inputs = dataclasses.replace(inputs, keep=tuple(keep))
     if task == "classification":
         test = _of_known_classes(y, train, test, target, notes)
-    encoder = Encoder.fit(inputs.take(train))
+    signals = (Signals.of_classes if task == "classification" else Signals.of_numbers)(y[train])
+    encoder = Encoder.fit(inputs.take(train), signals=signals)
     test = _readable(encoder, inputs, test, notes)
     notes += [*_missing_words(encoder, inputs), *_doubts(encoder, inputs, y, train, test)]
     return Plan(

@@ -26,6 +26,7 @@ from anchored.exact.kernels import Kernel
 from anchored.metrics import nll
 from anchored.prediction.predictive import Predictive
 from anchored.tables.encoder import Encoder
+from anchored.tables.levels import Signals
 from anchored.tables.reading import as_table, is_frame
 from anchored.tuning.defaults import default_schedule
 from anchored.tuning.settings import Settings
@@ -328,7 +329,8 @@ def _checked_rows(x, y) -> tuple[np.ndarray, np.ndarray]:
     """Arrays x [batch, feature] and y [batch, 1]."""
     if is_frame(x):
         table = as_table(x)
-        x = Encoder.fit(table).transform(table)
+        signals = Signals.of_numbers(np.asarray(y, np.float64))
+        x = Encoder.fit_transform(table, signals)[1]
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if x.ndim != 2 or y.shape != x.shape[:1] or len(y) < _MIN_ROWS:
         raise ValueError(

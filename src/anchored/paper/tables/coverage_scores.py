@@ -59,7 +59,7 @@ def _new_covered(dist: Predictive, y: np.ndarray, level: float) -> np.ndarray:
     if that class alone has more, it is left out as often as brings it back.
     """
     if dist.family != "categorical":
-        return _within(dataclasses.replace(dist, family="student-t"), y, level)
+        return _within(dist.of_family("student-t"), y, level)
     stated = np.max(dist.probabilities, axis=1)
     true = np.where(np.argmax(dist.probabilities, axis=1) == 1, y, 1 - y)
     other = np.divide(level - stated, 1 - stated, out=np.zeros_like(stated), where=stated < level)

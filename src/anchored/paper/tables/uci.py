@@ -105,8 +105,8 @@ def _score(
 
 def scores(dist: Predictive, y: np.ndarray) -> dict[str, float | None]:
     """Every score of one split, by the predictive's own family where there is a choice."""
-    gaussian = dataclasses.replace(dist, family="gaussian")
-    student = dataclasses.replace(dist, family="student-t")
+    gaussian = dist.of_family("gaussian")
+    student = dist.of_family("student-t")
     has_spread = dist.n_members is not None and dist.n_members > 1
     return {
         "rmse": metrics.rmse(dist, y),
