@@ -44,6 +44,9 @@ def fit(
         str,
         typer.Option(help="rms, anchored, random-features, regularised, unconstrained or deep."),
     ] = "rms",
+    target_scale: Annotated[
+        str, typer.Option(help="Of a regression's target: auto, linear or log.")
+    ] = "auto",
     settings: Annotated[
         Path | None, typer.Option(help="File of `anchored tune`: prior, noise and training.")
     ] = None,
@@ -72,6 +75,7 @@ def fit(
         "verbose": int(not as_json),
         **({"hidden": _inputs.widths(hidden)} if hidden else {}),
         **({"settings": _read_settings(settings)} if settings else {}),
+        **({"target_scale": target_scale} if target_scale != "auto" else {}),
     }
     out = out or Path(f"{_inputs.stem(table)}-model")
     started = time.perf_counter()
@@ -85,6 +89,7 @@ def fit(
             content, target, task=task, group=group, order=order, keep=kept, seed=random_state
         )
     _check_method(method, settings, plan)
+    _check_scale(target_scale, plan)
     make_folder(out, clean=True)
     if not as_json:
         seconds = _fitting.expected_seconds(plan, n_members, _inputs.widths(hidden))
@@ -123,6 +128,19 @@ def _check_method(method: str, settings: Path | None, plan) -> None:
         fail(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
     if plan.task == "classification" and settings:
         fail(f"--settings is for regression; {plan.target!r} has classes.")
+
+
+def _check_scale(target_scale: str, plan) -> None:
+    from anchored.estimators.regression import TARGET_SCALES
+
+    if target_scale not in TARGET_SCALES:
+        fail(f"--target-scale must be one of {', '.join(TARGET_SCALES)}; got {target_scale!r}.")
+    if plan.task == "classification" and target_scale != "auto":
+        fail(f"--target-scale is for regression; {plan.target!r} has classes.")
+    if target_scale == "log" and not plan.y.min() >= 0:
+        fail(
+            f"--target-scale log needs targets from zero on; {plan.target!r} has {plan.y.min():g}."
+        )
 
 
 def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> None:

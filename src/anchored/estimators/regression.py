@@ -39,7 +39,7 @@ _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be m
 _FOLDS = (5, 4)
 _MANY = 8  # members of a single fold, which is enough for many rows
 _LEAST_SPREAD = 2  # members of a fold that have one
-_TARGET_SCALES = ("auto", "linear", "log")
+TARGET_SCALES = ("auto", "linear", "log")
 _OUTSIDE = 3.0  # times as far from the mean of the training rows is far from the data
 
 
@@ -168,8 +168,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         check_method(self.method)
         if self.predictive not in CONTINUOUS:
             raise unknown_name("predictive", self.predictive, CONTINUOUS)
-        if self.target_scale not in _TARGET_SCALES:
-            raise unknown_name("target_scale", self.target_scale, _TARGET_SCALES)
+        if self.target_scale not in TARGET_SCALES:
+            raise unknown_name("target_scale", self.target_scale, TARGET_SCALES)
         self._tuned = _as_settings(self.settings)
         inputs, y, weight = self._check_fit_input(
             X, y, sample_weight, multi_output=True, y_numeric=True

@@ -40,6 +40,9 @@ def facts(estimator, about: Mapping[str, str]) -> dict[str, str]:
         found["temperature"] = number(estimator.temperature_)
     noise = getattr(estimator, "noise_var_", None)
     if noise is not None:
+        warp = estimator.model_.regression.warp
+        if warp is not None:
+            found["scale of the target"] = f"log(target + {number(warp.shift)})"
         found["noise (deviation)"] = ", ".join(number(np.sqrt(v)) for v in np.ravel(noise))
         found["predictive"] = estimator.predictive
     n_rows = estimator.model_.n_rows

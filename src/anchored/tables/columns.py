@@ -124,7 +124,7 @@ class Levels:
     ``known`` levels have ``values``, one for each of ``titles``; any other has the ``usual`` ones.
     """
 
-    kind: ClassVar[str] = "levels"
+    kind: ClassVar[str] = "large category"
     written: ClassVar[str] = ""
     need: ClassVar[str] = "text"
     name: str
