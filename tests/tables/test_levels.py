@@ -59,6 +59,15 @@ def test_no_row_is_described_by_its_own_target():
     assert np.corrcoef(features[:, place], noise)[0, 1] < 3 / np.sqrt(table.n_rows)
 
 
+def test_equal_rows_do_not_say_the_opposite_of_each_other():
+    """Labels of one column: what other rows say of a row's level must agree with its label."""
+    table, y, _ = many_levels()
+    encoder, features = Encoder.fit_transform(table, Signals.of_classes(y > 0))
+    place = next(i for i, name in enumerate(encoder.feature_names) if "share of" in name)
+    is_first = (y > 0) == (encoder.feature_names[place] == "job: share of True")
+    assert np.corrcoef(features[:, place], is_first)[0, 1] > 0.5
+
+
 def test_what_rows_say_does_not_depend_on_their_order_and_changes_with_one_target(rng):
     table, y, _ = many_levels()
     signals = Signals.of_numbers(y)

@@ -8,7 +8,8 @@ from 0 (never seen) to 1.
 
 A row's own target must not be among those it is described by, or networks would read it there.
 Training rows are therefore shared out in ten parts, and each is described by the other nine. Equal
-rows are in one part, and the part does not depend on the order of the rows.
+rows are shared out evenly: if one part had them all, the others would say the opposite of it. What is
+said does not depend on the order of the rows.
 """
 
 import dataclasses
@@ -109,10 +110,13 @@ def _drawn(places, weight, values, count) -> tuple[np.ndarray, float, np.ndarray
 
 
 def parts_of(table: Table, signals: Signals) -> np.ndarray:
-    """The part [row] that each row is in, by its cells and its target."""
+    """The part [row] that each row is in: cards dealt in the order of a code of cells and target."""
     text = np.array([cells.astype(str) for cells in table.columns.values()], object)
     rows = ("\x1f".join(row) for row in zip(*text, *signals.values.T.astype(str), strict=True))
-    return np.array([zlib.crc32(row.encode("utf-8", "replace")) % _N_PARTS for row in rows])
+    codes = np.array([zlib.crc32(row.encode("utf-8", "replace")) for row in rows])
+    parts = np.empty(len(codes), int)
+    parts[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % _N_PARTS
+    return parts
 
 
 def by_other_parts(cells: np.ndarray, signals: Signals, parts: np.ndarray) -> np.ndarray:
