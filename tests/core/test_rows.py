@@ -86,11 +86,11 @@ def test_six_points():
 
 
 def test_values_beyond_reach_count_as_at_its_end():
-    """As far again as the values span, nothing changes; beyond, nothing more happens."""
+    """Up to four spans of the values beyond them nothing changes; then nothing more happens."""
     x = np.array([[0.0, 5.0], [10.0, 5.0]])
     plain = Standardiser.fit(x, np.ones(2))
     reached = plain.within_reach(x)
-    near = np.array([[-10.0, 5.0], [20.0, 5.0], [3.0, 5.0]])
+    near = np.array([[-40.0, 5.0], [50.0, 5.0], [3.0, 5.0]])
     np.testing.assert_array_equal(reached.forward(near), plain.forward(near))
     far = reached.forward(np.array([[-1e9, 5.0], [1e9, 7.0]]))
     np.testing.assert_array_equal(far, plain.forward(near[:2]))

@@ -149,8 +149,7 @@ def test_wrong_columns_at_predict():
     model = AnchoredRegressor(**QUICK).fit(X, Y)
     with pytest.raises(ValueError, match="X has 2 features, but AnchoredRegressor is expecting 3"):
         model.predict(X[:, :2])
-    with pytest.raises(ValueError, match="check the units or clip them"):
-        model.predict(np.full((1, 3), 1e300))
+    assert np.isfinite(model.predict(np.full((1, 3), 1e300))).all()  # beyond reach
     with pytest.raises(ValueError, match="`coverage` must be a number between 0 and 1"):
         model.predict_interval(X, coverage=95)
 

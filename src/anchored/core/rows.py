@@ -18,6 +18,7 @@ _TABLE_ROWS, _IMAGE_ROWS = 16_384, 512
 _LEAST_LENGTH, _FEW_LENGTHS = 16, 2_048  # of padded rows: the least; very few up to here
 _FAR_OUT = 12.0  # deviations; a column with values beyond has a limit ...
 _LIMIT = 4.0  # ... of as many units of its middle half
+_REACH = 4.0  # spans of the training values that inputs are followed beyond them
 _QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
 _ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
 
@@ -289,12 +290,12 @@ class Standardiser:
         )
 
     def within_reach(self, x: np.ndarray) -> "Standardiser":
-        """With a reach of as much again as the values span, on either side of them.
+        """With a reach of four times what the values span, on either side of them.
 
         Networks go on in straight lines: a mistyped cell would be predicted without bounds.
         """
         z = (np.stack([x.min(axis=0), x.max(axis=0)]) - self.mean) / self.scale
-        beyond = z[1] - z[0]
+        beyond = _REACH * (z[1] - z[0])
         return dataclasses.replace(self, reach=z + np.stack([-beyond, beyond]))
 
     def forward(self, x: np.ndarray) -> np.ndarray:

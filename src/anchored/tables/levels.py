@@ -8,8 +8,8 @@ from 0 (never seen) to 1.
 
 A row's own target must not be among those it is described by, or networks would read it there.
 Training rows are therefore shared out in ten parts, and each is described by the other nine. Equal
-rows are shared out evenly: if one part had them all, the others would say the opposite of it. What is
-said does not depend on the order of the rows.
+rows are shared out evenly: if one part had them all, the others would say the opposite of it. What
+is said does not depend on the order of the rows.
 """
 
 import dataclasses
@@ -110,7 +110,7 @@ def _drawn(places, weight, values, count) -> tuple[np.ndarray, float, np.ndarray
 
 
 def parts_of(table: Table, signals: Signals) -> np.ndarray:
-    """The part [row] that each row is in: cards dealt in the order of a code of cells and target."""
+    """The part [row] of each row, dealt like cards in the order of a code of cells and target."""
     text = np.array([cells.astype(str) for cells in table.columns.values()], object)
     rows = ("\x1f".join(row) for row in zip(*text, *signals.values.T.astype(str), strict=True))
     codes = np.array([zlib.crc32(row.encode("utf-8", "replace")) for row in rows])
