@@ -184,6 +184,23 @@ def test_the_page_of_real_tables_is_the_recorded_one():
     assert real_page.page() == real_page.PAGE.read_text(encoding="utf-8")
 
 
+def test_the_readme_s_real_tables_are_those_of_the_page():
+    page = " ".join((ROOT / "docs/real_tables.md").read_text(encoding="utf-8").split())
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+    def counted(task, rival, score):
+        found = re.search(
+            rf"{task}: anchored is better than {rival} in [^.]*{score} on (\d+ of \d+)", page
+        )
+        return found[1]
+
+    score = "90 % interval score"
+    assert f"that of CatBoost on {counted('regression', 'catboost', score)} tables" in readme
+    conformal = counted("regression", "catboost-conformal", score)
+    assert f"that of conformal CatBoost on {conformal}." in readme
+    assert f"log loss is lower on {counted('classification', 'catboost', 'log loss')} " in readme
+
+
 def assert_section_is_recorded(bench):
     from benchmarks.sections import with_section
 
