@@ -61,19 +61,30 @@ class Single(NamedTuple):
 
     def _episode(self, policy: Policy, number: int) -> Episodes:
         player = begin_episode(policy, number)
-        first = int(self.env.action_space.start)
-        x, _ = self.env.reset(seed=int(player.world))
-        checked_row(x, 0.0, 0)
-        steps: list[Any] = []
-        for i in range(self.max_steps):
-            action = int(act(policy.loss, player, policy.extra, np.asarray(x, np.float32), i))
-            seen, reward, terminated, truncated, _ = self.env.step(first + action)
-            checked_row(seen, reward, i + 1)
-            steps.append((x, action, reward, seen, terminated, True))
-            if terminated or truncated:
-                return _stacked(steps)
-            x = seen
-        raise RuntimeError(_NO_END.format(n=self.max_steps))
+
+        def choose(x: np.ndarray, i: int) -> int:
+            return int(act(policy.loss, player, policy.extra, x, i))
+
+        return played_by(self.env, choose, int(player.world), self.max_steps)
+
+
+def played_by(
+    env: Any, choose: Callable[[np.ndarray, int], int], seed: int, max_steps: int
+) -> Episodes:
+    """One episode [step, ...] in which ``choose(observation, step)`` gives the action."""
+    first = int(env.action_space.start)
+    x, _ = env.reset(seed=seed)
+    checked_row(x, 0.0, 0)
+    steps: list[Any] = []
+    for i in range(max_steps):
+        action = choose(np.asarray(x, np.float32), i)
+        seen, reward, terminated, truncated, _ = env.step(first + action)
+        checked_row(seen, reward, i + 1)
+        steps.append((x, action, reward, seen, terminated, True))
+        if terminated or truncated:
+            return _stacked(steps)
+        x = seen
+    raise RuntimeError(_NO_END.format(n=max_steps))
 
 
 class InStep(NamedTuple):

@@ -34,7 +34,7 @@ def read_about(path: Path) -> tuple[dict[str, Any], tensors.Arrays]:
         raise ModelFileError("it is of another version of anchored. Train and save it again.")
     given = fields.plain_object("settings")
     names = {field.name for field in dataclasses.fields(QSettings)}
-    if set(given) != names:
+    if not set(given) <= names:  # one that did not exist yet has its default
         raise ModelFileError("its settings are not those of a `QSettings`.")
     try:
         settings = QSettings(**given)

@@ -13,18 +13,31 @@ import numpy as np
 
 from anchored._files import make_folder
 from anchored.core.networks import MLP
+from anchored.core.tree import on_device
 from anchored.errors import ModelFileError, bad_value
 from anchored.prediction.predictive import Predictive
 from anchored.rl import keeping
 from anchored.rl._gymnasium import spaces_of
-from anchored.rl.collecting import Policy, Source, source_of, together
+from anchored.rl.collecting import Policy, Source, played_by, source_of, together
 from anchored.rl.environments.pure import PureEnvironment
-from anchored.rl.q_learning import Curve, QState, init, learned, member_values, rounds
+from anchored.rl.q_learning import (
+    Curve,
+    Episodes,
+    QLoss,
+    QState,
+    curve_of,
+    evaluated,
+    init,
+    learned,
+    member_values,
+    rounds,
+)
 from anchored.rl.q_settings import QSettings
 from anchored.typing import Network
 
 _FILE = "q_agent.safetensors"  # in a checkpoint's folder
 _SECONDS = 30.0  # between two writings of a checkpoint
+_OTHERS = 2**30  # number of the first episode that is none of `fit`
 _BLOCK = 1000  # most rounds of one call of a compiled program
 _CALL_SECONDS = 1.0  # a call takes about as long
 _NOT_FINITE = (
@@ -144,6 +157,24 @@ class QAgent:
         best = self.q_values(observation).mean(axis=0).argmax(axis=-1)
         return int(best) if best.ndim == 0 else best
 
+    def evaluate(self, env: Any, n_episodes: int, *, max_steps: int = 1000) -> Curve:
+        """Play by the mean of the members, without exploring and without learning.
+
+        ``env`` is a `PureEnvironment` or a Gymnasium environment; the episodes are others than
+        those of `fit`. Total reward, length and last reward of each are returned.
+        """
+        state = self._fitted()
+        numbers = np.arange(_OTHERS, _OTHERS + n_episodes, dtype=np.int32)
+        if _is_pure(env):
+            curve = evaluated(env, self.settings, state, jnp.asarray(numbers))
+        else:
+            curve = curve_of(together([self._shown_play(env, int(n), max_steps) for n in numbers]))
+        return Curve(*(np.asarray(values, np.float32) for values in curve))
+
+    def _shown_play(self, env: Any, seed: int, max_steps: int) -> Episodes:
+        """One episode of Gymnasium by the mean of the members."""
+        return played_by(env, lambda x, i: self.predict(x), seed, max_steps)
+
     def save(self, path: str | Path) -> None:
         """Write the agent, with all it needs to go on, to one file."""
         keeping.write(Path(path), self._about(), self._fitted(), self.curve)
@@ -184,7 +215,7 @@ class QAgent:
 
     def _make(self, n_observed: int, n_actions: int) -> None:
         """The state before the first episode, for an environment of these sizes."""
-        network, x = self._network(n_actions), np.zeros((1, n_observed), np.float32)
+        network, x = self._network(n_actions), on_device(np.zeros((1, n_observed), np.float32))
         made = jax.eval_shape(lambda key: network.apply(network.init(key, x), x), jax.random.key(0))
         if made.shape != (1, n_actions):
             raise ValueError(
@@ -257,10 +288,9 @@ class QAgent:
 
     def _played_round(self, source: Source) -> None:
         state, settings = self._fitted(), self.settings
-        members = state.members
-        policy = Policy(
-            members.plan.loss, settings, members.theta, members.own, members.extra, state.seed
-        )
+        members, loss = state.members, state.members.plan.loss
+        assert isinstance(loss, QLoss)
+        policy = Policy(loss, settings, members.theta, members.own, members.extra, state.seed)
         first = self.n_episodes
         played = source.play(policy, range(first, first + settings.train_every))
         n_rows = sum(len(each.valid) for each in played)

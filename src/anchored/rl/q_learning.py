@@ -106,12 +106,12 @@ class QState:
 class Episodes(NamedTuple):
     """Steps of some episodes [episode, step, ...]; those behind the end are not ``valid``."""
 
-    x: Array  # observation before the step
-    action: Array
-    reward: Array
-    following: Array  # observation after it
-    terminal: Array  # nothing comes after it
-    valid: Array
+    x: Any  # observation before the step
+    action: Any
+    reward: Any
+    following: Any  # observation after it
+    terminal: Any  # nothing comes after it
+    valid: Any
 
 
 class Curve(NamedTuple):
@@ -153,7 +153,8 @@ def init(network: Network, settings: QSettings, seed: int, n_observed: int) -> Q
     )
     schedule = Schedule(batch_size=settings.batch_size, learning_rate=settings.learning_rate)
     loss, extra = QLoss(network, raveller, settings.double), _extra(settings, ravel(prior.scale))
-    members = begin(int(order), loss, start, own, extra, schedule, Vmapped(), raveller)
+    unit = extra.scale if settings.in_prior_units else None
+    members = begin(int(order), loss, start, own, extra, schedule, Vmapped(), raveller, unit)
     members = jax.tree.map(jnp.copy, members)  # what is written in place must be owned once
     replay = Replay.make(settings.capacity, n_observed, _FIXED + n_observed)
     return QState(members, replay, jnp.uint32(seed), jnp.int32(0))
@@ -198,18 +199,23 @@ def chosen_action(q: Array, key: Array, epsilon: Array) -> Array:
     return jnp.where(jax.random.uniform(key_whether) < epsilon, other, q.argmax())
 
 
-def play(env: PureEnvironment, settings: QSettings, state: QState, episode: Array) -> Episodes:
-    """One episode [step, ...], by one member."""
+def play(
+    env: PureEnvironment, settings: QSettings, state: QState, episode: Array, best: bool = False
+) -> Episodes:
+    """One episode [step, ...], by one member, or the ``best`` by the mean of all of them."""
     member, key_world, key_player = episode_keys(settings, state.seed, episode)
     loss, extra = state.members.plan.loss, state.members.extra
     theta, own = jax.tree.map(lambda leaf: leaf[member], (state.members.theta, state.members.own))
-    epsilon = epsilon_at(settings, episode)
+    epsilon = jnp.float32(0.0) if best else epsilon_at(settings, episode)
     key_reset, key_steps = jax.random.split(key_world)
     at = env.reset(key_reset)
 
     def step(carry, i):
         at, x, over = carry
-        q = loss.values(theta, own, extra, x[None])[0]
+        if best:
+            q = member_values(state.members, x[None]).mean(axis=0)[0]
+        else:
+            q = loss.values(theta, own, extra, x[None])[0]
         action = chosen_action(q, jax.random.fold_in(key_player, i), epsilon)
         then, seen, reward, done = env.step(jax.random.fold_in(key_steps, i), at, action)
         row = Episodes(x, action, reward, seen, done, ~over)
@@ -236,10 +242,15 @@ def learn(settings: QSettings, state: QState, episodes: Episodes) -> tuple[QStat
         episode=state.episode + jnp.where(finite, len(valid), 0),
     )
     members = _trained(settings, state, jnp.where(finite, settings.n_updates, 0))
-    reward, length = jnp.where(valid, episodes.reward, 0.0), valid.sum(axis=1)
+    return dataclasses.replace(state, members=members), curve_of(episodes), finite
+
+
+def curve_of(episodes: Episodes) -> Curve:
+    """What is remembered of episodes."""
+    reward = jnp.where(episodes.valid, episodes.reward, 0.0)
+    length = episodes.valid.sum(axis=1)
     last = jnp.take_along_axis(reward, length[:, None] - 1, axis=1)[:, 0]
-    curve = Curve(reward.sum(axis=1), length, last)
-    return dataclasses.replace(state, members=members), curve, finite
+    return Curve(reward.sum(axis=1), length, last)
 
 
 def _rows(settings: QSettings, steps: Episodes) -> tuple[Array, Array]:
@@ -301,3 +312,9 @@ def rounds(
 
 
 learned = jax.jit(learn, static_argnums=0, donate_argnums=1)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def evaluated(env: PureEnvironment, settings: QSettings, state: QState, numbers: Array) -> Curve:
+    """The curve [episode] of episodes of these numbers, by the mean of the members."""
+    return curve_of(jax.vmap(lambda number: play(env, settings, state, number, True))(numbers))

@@ -44,6 +44,8 @@ class QSettings:
     prior_scale : deviation of the prior of an output is about this many ``value_scale``.
     first_var : prior variance of the biases of the first layer; of its weights times inputs.
     learning_rate, batch_size : of Adam.
+    in_prior_units : Adam's steps are in units of the prior's scale of each parameter. Layers that
+        all inputs share then move little beside the weights of a single input.
     train_every : episodes of a round. They are played with the networks as they are, then the
         networks are trained.
     n_updates : steps of Adam after each round.
@@ -64,6 +66,7 @@ class QSettings:
     prior_scale: float = 1.0
     first_var: float = 1.0
     learning_rate: float = 0.001
+    in_prior_units: bool = False
     batch_size: int = 100
     train_every: int = 100
     n_updates: int = 1000

@@ -23,6 +23,10 @@ from anchored.rl.q_settings import QSettings
 WORDS = {"anchored": "anchored, Thompson sampling", "epsilon-greedy": "one network, epsilon-greedy"}
 KINDS = {"A": "a clear best action", "B": "goal reached", "C": "a goal never met"}
 ACTIONS = ("forward", "back", "left", "right")
+_TITLE = (
+    "Reward a step and share of episodes that end at the goal: the last {last:,} of learning, and "
+    "judged without exploring"
+)
 _N_BINS = 80  # points of a learning curve
 _DIRECTIONS = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 _SHOWN = 2  # the direction of the scenes that are drawn: left
@@ -58,6 +62,7 @@ class Settings:
     push: PlanarPush = _PUSH
     far: float = 0.4  # metres from the cube to a goal that was never met
     n_last: int = 1000  # episodes that the final average is over
+    n_judged: int = 300  # episodes played at the end by the mean of the members
     n_processes: int = 2
     max_seconds: float = 6000.0  # of each agent; a run that takes longer is cut short
 
@@ -96,8 +101,10 @@ def learned(s: Settings, context: Context, name: str) -> dict:
 
         with in_processes(partial(fetch_push, s.push), s.n_processes) as env:
             agent.fit(env, s.n_episodes, checkpoint=kept, on_round=late)
+        judged = agent.evaluate(fetch_push(s.push), s.n_judged)
     else:
         agent.fit(s.push, s.n_episodes, checkpoint=kept, on_round=late)
+        judged = agent.evaluate(s.push, s.n_judged)
     last = slice(-s.n_last, None)
     curve = agent.curve
     return {
@@ -107,6 +114,8 @@ def learned(s: Settings, context: Context, name: str) -> dict:
         "success": _binned(curve.last == 0, s.n_episodes),
         "final_reward": float(curve.total[last].sum() / curve.length[last].sum()),
         "final_success": float(np.mean(curve.last[last] == 0)),
+        "judged_reward": float(judged.total.sum() / judged.length.sum()),
+        "judged_success": float(np.mean(judged.last == 0)),
         "scenes": {kind: _seen(agent, scenes(s, kind)) for kind in KINDS},
     }
 
@@ -175,11 +184,15 @@ def findings(record: Record) -> list[str]:
 
 def tables(record: Record) -> list[Table]:
     numbers = record["numbers"]
-    header = ("agent", "episodes", "steps", "reward a step at the end", "at the goal at the end")
+    header = ("agent", "episodes", "steps", "reward a step", "at the goal", "judged", "at the goal")
     rows = []
     for name, words in WORDS.items():
         n = numbers[name]
-        end = (number(n["final_reward"], ".3f"), f"{100 * n['final_success']:.1f} %")
+        end = [
+            text
+            for when in ("final", "judged")
+            for text in (number(n[f"{when}_reward"], ".3f"), f"{100 * n[f'{when}_success']:.1f} %")
+        ]
         rows.append((words, f"{n['n_episodes']:,}", f"{n['n_steps']:,}", *end))
     about = ("scene", "mean of Q", "spread of the members", "best less worst action", "as expected")
     seen = [
@@ -194,7 +207,7 @@ def tables(record: Record) -> list[Table]:
         for q in [numbers["anchored"]["scenes"][kind]]
     ]
     return [
-        Table("Learning", header, rows),
+        Table(_TITLE.format(last=record["settings"]["n_last"]), header, rows),
         Table("What the anchored agent thinks: medians over 20 scenes of each kind", about, seen),
     ]
 
