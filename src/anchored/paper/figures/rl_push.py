@@ -22,7 +22,6 @@ from anchored.rl.q_settings import QSettings
 
 WORDS = {"anchored": "anchored, Thompson sampling", "epsilon-greedy": "one network, epsilon-greedy"}
 KINDS = {"A": "a clear best action", "B": "goal reached", "C": "a goal never met"}
-ACTIONS = ("forward", "back", "left", "right")
 _TITLE = (
     "Reward a step and share of episodes that end at the goal: the last {last:,} of learning, and "
     "judged without exploring"
