@@ -7,7 +7,7 @@ PIP := .venv/$(PIP_IN) constraints.txt
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 LOWEST_FILES := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
-.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-weak-spots bench-demo reproduce docs pictures clean
+.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-weak-spots bench-rl bench-demo reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -71,6 +71,9 @@ bench-thompson: .venv/test  ## Thompson sampling on Hartmann-6, about 25 minutes
 bench-weak-spots: .venv/test  ## where error bars are known to be weak: coverage, calibration of classes
 	$(BIN)/python -m benchmarks.weak_spots
 
+bench-rl: .venv/bench  ## agents beside a plain PyTorch loop, minutes; fails below a target
+	$(BIN)/python -m benchmarks.rl
+
 bench-demo: .venv/test  ## pictures a second, delays, fifty clients and hostile messages, minutes
 	$(BIN)/python -m benchmarks.demo
 
@@ -87,6 +90,7 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/python -m benchmarks.ood_page
 	$(BIN)/python -m benchmarks.coverage_page
 	$(BIN)/python -m benchmarks.real_page
+	$(BIN)/python -m benchmarks.rl_page
 
 pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	$(BIN)/python examples/demo_pictures.py docs/images

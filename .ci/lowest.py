@@ -19,9 +19,9 @@ def lowest(pyproject: str) -> list[str]:
 
 
 def _pinned(requirement: str) -> str:
-    found = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([\w.]+)", requirement)
+    found = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([\w.]+)(?:,<[\w.]+)?", requirement)
     if found is None:
-        raise ValueError(f"pyproject.toml: {requirement!r} must have a lower bound and no other.")
+        raise ValueError(f"pyproject.toml: {requirement!r} must have a lower bound.")
     return f"{found[1]}=={found[2]}"
 
 

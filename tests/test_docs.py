@@ -23,6 +23,8 @@ MODULES = [
     "anchored.estimators.encoder",
     "anchored.estimators.regression",
     "anchored.core.priors",
+    "anchored.rl.q_agent",
+    "anchored.rl.replay",
 ]
 
 

@@ -12,7 +12,10 @@ import anchored
 OPTIONAL = {
     "PIL",
     "blackjax",
+    "gymnasium",
+    "gymnasium_robotics",
     "matplotlib",
+    "mujoco",
     "onnx",
     "onnxruntime",
     "optuna",

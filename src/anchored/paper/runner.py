@@ -77,6 +77,7 @@ class Context(NamedTuple):
     splits: int | None = None
     settings: Path | None = None  # file, or folder of files, of `anchored tune`
     again: bool = False  # compute what the record has already
+    folder: Path | None = None  # of the record; a cell may keep there what it has done so far
 
 
 Record = dict[str, Any]
@@ -124,7 +125,7 @@ def run(
 ) -> Record:
     """Compute all cells not yet in ``folder``, ``jobs`` at a time, write the record, return it."""
     settings = experiment.presets[preset]
-    plan = experiment.plan(settings, context)
+    plan = experiment.plan(settings, context._replace(folder=folder))
     make_folder(folder)
     head = {
         "schema": SCHEMA,

@@ -1,0 +1,17 @@
+"""The page of agents that learn: what there is, and what the records say of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from anchored.paper.prose import rendered
+
+
+def rl_page(
+    records: Mapping[str, Mapping[str, Any]], bench: Mapping[str, Any] | None, pictures: str
+) -> str:
+    """Markdown of the records by the name of their experiment.
+
+    Sections of experiments that have no record are left out. ``pictures`` is the folder that has
+    one for each preset; ``bench`` is the record of the benchmark.
+    """
+    return rendered("reinforcement_learning.md.j2", records=records, bench=bench, pictures=pictures)

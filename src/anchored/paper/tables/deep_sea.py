@@ -1,0 +1,264 @@
+"""Deep sea: in how many episodes does an agent find the treasure that random actions do not?
+
+A cell is ``"<method>/<size>/<seed>"``: one agent on one sea, until it has solved it or has no
+episodes left. ``found`` is the first episode with the treasure; ``solved`` is the first by which
+one episode in ten had it (bsuite's rule), and there the run stops. A seed draws the agent; the map
+of the actions is bsuite's. All methods meet the same seas.
+"""
+
+import dataclasses
+import math
+from functools import partial
+
+import numpy as np
+
+from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.plotting import SERIES
+from anchored.paper.prose import sentences
+from anchored.paper.runner import Cell, Context, Experiment, Record, Table, chosen
+from anchored.rl.environments.deep_sea import DeepSea, OneHotMLP
+from anchored.rl.q_agent import Played, QAgent
+from anchored.rl.q_settings import QSettings
+
+_SHARE = 0.1  # of the episodes that must have the treasure
+_TREASURE = 0.5  # a total above has it
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Networks, rate, batch and targets are those published for bootstrapped DQN."""
+
+    methods: tuple[str, ...] = (
+        "anchored",
+        "randomised-priors",
+        "bootstrap",
+        "plain",
+        "epsilon-greedy",
+    )
+    sizes: tuple[int, ...] = (10, 20)  # for all methods
+    n_seeds: int = 10
+    n_episodes: int = 2000
+    large: tuple[int, ...] = (30, 40, 50)  # for the first two alone ...
+    large_seeds: int = 2
+    large_episodes: int = 10_000
+    n_members: int = 20
+    hidden: tuple[int, ...] = (50, 50)
+    gamma: float = 0.99
+    n_updates: int = 10  # an episode
+    target_every: int = 4
+    noise_var: float = 0.01
+    prior_scale: float = 1.0  # of both methods with a prior, on a first layer of the same prior
+    epsilon: float = 0.05
+
+
+ABOUT = CATALOGUE["table-deep-sea"]
+PRESETS = ABOUT.presets_of(Settings())
+METHODS = {
+    "anchored": "anchored",
+    "randomised-priors": "randomised priors",
+    "bootstrap": "bootstrap",
+    "plain": "plain ensemble",
+    "epsilon-greedy": "epsilon-greedy, one network",
+}
+
+
+def agent_of(s: Settings, method: str) -> QSettings:
+    """What makes the methods different; all else is alike."""
+    single = method == "epsilon-greedy"
+    return QSettings(
+        method="unconstrained" if method in ("plain", "epsilon-greedy") else method,
+        n_members=1 if single else s.n_members,
+        epsilon=s.epsilon if single else 0.0,
+        hidden=s.hidden,
+        gamma=s.gamma,
+        learning_rate=0.001,
+        batch_size=128,
+        train_every=1,
+        n_updates=s.n_updates,
+        target_every=s.target_every,
+        capacity=10_000,
+        noise_var=s.noise_var,
+        prior_scale=s.prior_scale,
+    )
+
+
+def plan(s: Settings, context: Context) -> list[Cell]:
+    methods = chosen("methods", context.methods, METHODS, s.methods)
+    n_seeds = context.splits or s.n_seeds
+    runs = [(size, seed, m) for size in s.sizes for seed in range(n_seeds) for m in methods]
+    few = [m for m in methods if m in s.methods[:2]]
+    runs += [(size, seed, m) for size in s.large for seed in range(s.large_seeds) for m in few]
+    cells = []
+    for size, seed, method in runs:
+        most = s.n_episodes if size in s.sizes else s.large_episodes
+        compute = partial(_run, agent_of(s, method), size, most, context.seed + seed)
+        label = f"{method}/{size}/{seed}"
+        settings = {"agent": agent_of(s, method), "episodes": [s.n_episodes, s.large_episodes]}
+        cells.append(Cell(label, size**2 * most, compute, settings=settings))
+    return cells
+
+
+def _run(settings: QSettings, size: int, n_episodes: int, seed: int) -> dict:
+    network = OneHotMLP(size**2, settings.hidden)
+    agent = QAgent(settings, network=network, seed=seed)
+
+    def solved(played: Played) -> bool:
+        return solved_after(agent.curve.total) is not None
+
+    agent.fit(DeepSea(size, indexed=True), n_episodes, on_round=solved)
+    found = np.flatnonzero(agent.curve.total > _TREASURE)
+    return {
+        "found": int(found[0]) + 1 if len(found) else None,
+        "solved": solved_after(agent.curve.total),
+        "n_episodes": n_episodes,
+    }
+
+
+def solved_after(total: np.ndarray) -> int | None:
+    """The first episode by which one in ten had the treasure."""
+    share = np.cumsum(total > _TREASURE) / np.arange(1, len(total) + 1)
+    enough = np.flatnonzero(share >= _SHARE)
+    return int(enough[0]) + 1 if len(enough) else None
+
+
+def psi(runs: list[tuple[int, int | None, int]]) -> tuple[float, float]:
+    """Most likely psi, and its deviation, of runs (size n, first treasure, episodes K).
+
+    An episode finds the treasure with probability psi^n, so within K episodes it is found with
+    probability 1 - (1 - psi^n)^K. A run that found it in episode k says (1 - psi^n)^(k - 1) psi^n,
+    one that never did (1 - psi^n)^K.
+    """
+    grid = np.linspace(0.3, 1.0, 70_001)[:-1]
+    log_likelihood = np.zeros_like(grid)
+    for size, found, n_episodes in runs:
+        log_p = size * np.log(grid)
+        failed = n_episodes if found is None else found - 1
+        log_likelihood += failed * np.log1p(-np.exp(log_p)) + (0.0 if found is None else log_p)
+    best = int(np.argmax(log_likelihood))
+    if not 0 < best < len(grid) - 1:
+        return float(grid[best]), math.nan
+    step = grid[1] - grid[0]
+    bend = np.diff(log_likelihood[best - 1 : best + 2], 2)[0] / step**2
+    return float(grid[best]), float(1 / np.sqrt(-bend))
+
+
+def by_method(record: Record) -> dict[str, dict[int, dict[int, dict]]]:
+    """Results by method, size and seed."""
+    found: dict[str, dict[int, dict[int, dict]]] = {}
+    for label, result in record["numbers"].items():
+        method, size, seed = label.split("/")
+        found.setdefault(method, {}).setdefault(int(size), {})[int(seed)] = result
+    return {method: found[method] for method in METHODS if method in found}
+
+
+def psi_of(sizes: dict[int, dict[int, dict]], of_sizes: list[int]) -> tuple[float, float]:
+    return psi(
+        [
+            (size, run["found"], run["n_episodes"])
+            for size in of_sizes
+            for run in sizes.get(size, {}).values()
+        ]
+    )
+
+
+def shared_sizes(runs: dict) -> list[int]:
+    """Those that every method has met: psi is over them alone."""
+    return sorted(set.intersection(*(set(sizes) for sizes in runs.values())))
+
+
+def tables(record: Record) -> list[Table]:
+    runs = by_method(record)
+    sizes = sorted({size for of_size in runs.values() for size in of_size})
+    shared = shared_sizes(runs)
+    rows = []
+    for method, of_size in runs.items():
+        value, error = psi_of(of_size, shared)
+        cells = [_shown(of_size.get(size)) for size in sizes]
+        either = f"{value:.3f}" + (f" ± {error:.3f}" if math.isfinite(error) else "")
+        rows.append((METHODS[method], *cells, either))
+    header = ("method", *(f"size {size}" for size in sizes), f"psi, sizes {_listed(shared)}")
+    title = "Seeds that solved it, and median first episode with the treasure"
+    return [Table(title, header, rows)]
+
+
+def _listed(sizes: list[int]) -> str:
+    return ", ".join(map(str, sizes))
+
+
+def _shown(of_seed: dict[int, dict] | None) -> str:
+    if not of_seed:
+        return "-"
+    runs = list(of_seed.values())
+    n_solved = sum(run["solved"] is not None for run in runs)
+    found = [math.inf if run["found"] is None else run["found"] for run in runs]
+    middle = float(np.median(found))
+    word = f"{middle:,.0f}" if math.isfinite(middle) else f"> {runs[0]['n_episodes']:,}"
+    return f"{n_solved} of {len(runs)}; {word}"
+
+
+def findings(record: Record) -> list[str]:
+    runs = by_method(record)
+    shared = shared_sizes(runs)
+    values = {method: psi_of(of_size, shared) for method, of_size in runs.items()}
+    asked = runs.get("anchored", {}).get(20, {}).values()
+    largest = {
+        method: max(
+            (
+                size
+                for size, of_seed in of_size.items()
+                if 2 * sum(run["solved"] is not None for run in of_seed.values()) > len(of_seed)
+            ),
+            default=None,
+        )
+        for method, of_size in runs.items()
+    }
+    return sentences(
+        ABOUT.name,
+        psi=values,
+        sizes=_listed(shared),
+        words=METHODS,
+        n_solved=sum(run["solved"] is not None and run["solved"] <= 2000 for run in asked),
+        n_asked=len(asked),
+        largest=largest,
+    )
+
+
+def draw(figure, record: Record) -> None:
+    """For each size that all methods met, the share of seeds that found the treasure so far."""
+    runs = by_method(record)
+    sizes = shared_sizes(runs)
+    left, right = figure.subplots(1, 2)
+    size = sizes[-1]
+    for (method, of_size), (colour, marker) in zip(runs.items(), SERIES, strict=False):
+        some = list(of_size[size].values())
+        end = max(run["n_episodes"] for run in some)
+        found = sorted(run["found"] for run in some if run["found"] is not None)
+        share = np.arange(len(found) + 1) / len(some)
+        left.step(
+            [0, *found, end],
+            [*share, share[-1]],
+            where="post",
+            color=colour,
+            label=METHODS[method],
+        )
+        for n, of_seed in of_size.items():
+            for run in of_seed.values():
+                open_ = run["found"] is None
+                y = run["n_episodes"] if open_ else run["found"]
+                right.plot(n, y, marker, color=colour, mfc="none" if open_ else colour, ms=4)
+    left.set(xlabel="episodes", ylabel="share of seeds", title=f"found the treasure, size {size}")
+    left.legend(fontsize=7, frameon=False)
+    right.set(xlabel="size", ylabel="episodes", yscale="log", title="first treasure; hollow: none")
+
+
+EXPERIMENT = Experiment(
+    ABOUT,
+    PRESETS,
+    plan,
+    combine=None,
+    findings=findings,
+    tables=tables,
+    draw=draw,
+    size=(8, 3.4),
+    options=("methods", "splits", "again"),
+)

@@ -1,0 +1,42 @@
+"""Environments as pure functions, so that a whole run is one compiled program."""
+
+from typing import Any, Protocol, runtime_checkable
+
+from anchored.typing import Array
+
+
+@runtime_checkable
+class PureEnvironment(Protocol):
+    """An environment with discrete actions whose functions JAX can trace, for one episode.
+
+    Implementations are hashable (frozen dataclasses): an environment is part of the key under
+    which a compiled program is found again.
+
+    Attributes
+    ----------
+    n_actions : actions are the whole numbers below it.
+    n_observed : length of an observation.
+    max_steps : an episode that has not ended after as many steps is cut off, and the agent learns
+        that it would have gone on.
+    """
+
+    @property
+    def n_actions(self) -> int: ...
+
+    @property
+    def n_observed(self) -> int: ...
+
+    @property
+    def max_steps(self) -> int: ...
+
+    def reset(self, key: Array) -> Any:
+        """The state at the start of an episode."""
+        ...
+
+    def observe(self, state: Any) -> Array:
+        """What the agent sees of a state [feature]."""
+        ...
+
+    def step(self, key: Array, state: Any, action: Array) -> tuple[Any, Array, Array, Array]:
+        """The next state, its observation, the reward, and whether the episode is over."""
+        ...

@@ -1,0 +1,320 @@
+"""Bayesian Q-learning as pure functions on a state.
+
+Member j is a Q-network whose parameters minimise the negative log posterior over N, the number of
+rows (s, a, r, s') seen so far, given targets of its own target network:
+
+    -(1/B) sum_batch log N(r + gamma max_a' Q_j'(s', a') | Q_j(s, a), noise_var)
+        + (1/2N) sum_i (theta_i - anchor_ji)^2 / prior_var_i
+
+One member plays a whole episode, the best it knows: a draw from the posterior over functions
+(Thompson sampling). Members start at their anchors, which is where the loss is least as long as
+there are no rows.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.core.ensembles import anchor_of, draw_keys, initial_of, noise_seed_of
+from anchored.core.likelihoods import Gaussian
+from anchored.core.members import Vmapped
+from anchored.core.priors import Prior
+from anchored.core.score_noise import row_bits
+from anchored.core.state import Batch, EnsembleState, advance
+from anchored.core.training import Schedule, begin
+from anchored.core.tree import Raveller, leaf_paths, on_device, squared_distance
+from anchored.rl.environments.pure import PureEnvironment
+from anchored.rl.q_settings import Q_METHODS, QSettings
+from anchored.rl.replay import Replay
+from anchored.typing import Array, Network
+
+_FIXED = 3  # columns of y before the next observation: action, reward, discount
+
+
+class Own(NamedTuple):
+    """What the loss needs of one member; parameters are vectors."""
+
+    centre: Array
+    target: Array  # parameters of the target network
+    prior: Array | None  # of the fixed network that is added
+    seed: Array | None  # of the rows it sees
+
+
+class Extra(NamedTuple):
+    """What the loss needs that all members share, in the units of the networks' outputs."""
+
+    scale: Array
+    penalty: Array
+    noise_var: Array
+    value_scale: Array
+    prior_scale: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class QLoss:
+    """The loss above for one member."""
+
+    network: Network
+    raveller: Raveller
+    double: bool
+
+    def values(self, theta: Array, own: Own, extra: Extra, x: Array) -> Array:
+        """Q [batch, action], in the units of the networks' outputs."""
+        q = self.network.apply(self.raveller.unravel(theta), x)
+        if own.prior is not None:
+            fixed = self.network.apply(self.raveller.unravel(own.prior), x)
+            q = q + extra.prior_scale * fixed
+        return q
+
+    def __call__(self, theta: Array, own: Own, extra: Extra, batch: Batch) -> Array:
+        action, reward, discount = (batch.y[:, i] for i in range(_FIXED))
+        following = batch.y[:, _FIXED:]
+        later = self.values(own.target, own, extra, following)
+        chooser = later
+        if self.double:
+            chooser = self.values(jax.lax.stop_gradient(theta), own, extra, following)
+        target = reward / extra.value_scale + discount * _taken(later, chooser.argmax(-1))
+        q = _taken(self.values(theta, own, extra, batch.x), action.astype(jnp.int32))
+        gain = batch.weight * Gaussian(extra.noise_var).log_prob(q[:, None], target[:, None])
+        if own.seed is not None:
+            gain = gain * 2.0 * (row_bits(own.seed, batch.rows) >> 31)
+        pull = 0.5 * squared_distance(theta, own.centre, extra.scale) / batch.total
+        # The newest rows stand for those that the buffer let go: a mean, whatever N is.
+        return extra.penalty * pull - jnp.sum(gain) / jnp.maximum(batch.weight.sum(), 1.0)
+
+
+def _taken(q: Array, action: Array) -> Array:
+    return jnp.take_along_axis(q, action[:, None], axis=1)[:, 0]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class QState:
+    """All that learning needs to go on."""
+
+    members: EnsembleState
+    replay: Replay
+    seed: Any
+    episode: Any  # episodes played so far
+
+
+class Episodes(NamedTuple):
+    """Steps of some episodes [episode, step, ...]; those behind the end are not ``valid``."""
+
+    x: Any  # observation before the step
+    action: Any
+    reward: Any
+    following: Any  # observation after it
+    terminal: Any  # nothing comes after it
+    valid: Any
+
+
+class Curve(NamedTuple):
+    """What is remembered of each episode."""
+
+    total: Any  # sum of the rewards
+    length: Any
+    last: Any  # the last reward
+
+
+def prior_of(network: Network, settings: QSettings, n_observed: int) -> Prior:
+    """The paper's prior, its last layer in units of ``prior_scale``."""
+    prior = Prior.for_network(network, np.zeros((1, n_observed), np.float32), settings.first_var)
+    if Q_METHODS[settings.method].prior_network:
+        return prior  # its draw is multiplied by the scale
+    last = leaf_paths(prior.scale)[-1]
+    variance = np.square(settings.prior_scale * np.asarray(jax.tree.leaves(prior.scale)[-1]))
+    return prior.with_leaf(last, variance=variance)
+
+
+def init(network: Network, settings: QSettings, seed: int, n_observed: int) -> QState:
+    """The state before the first episode. Member j depends on the seed and on j alone."""
+    prior = prior_of(network, settings, n_observed)
+    key_anchor, key_init, key_mask, order = draw_keys(jax.random.key(seed))
+    raveller, row = Raveller.like(prior.scale), Q_METHODS[settings.method]
+    ravel, like = jax.jit(raveller.ravel), np.zeros((1, n_observed), np.float32)
+
+    def stacked(of_member: Callable[[int], Array]) -> Array:
+        return on_device(np.stack([of_member(j) for j in range(settings.n_members)]))
+
+    anchored = row.anchors and settings.n_members > 1
+    drawn = stacked(lambda j: ravel(anchor_of(prior, key_anchor, j)))
+    start = drawn if anchored else stacked(lambda j: ravel(initial_of(network, key_init, j, like)))
+    own = Own(
+        centre=drawn if anchored else stacked(lambda j: ravel(prior.mean)),
+        target=start,
+        prior=drawn if row.prior_network else None,
+        seed=stacked(lambda j: noise_seed_of(key_mask, j, True)) if row.bootstrap else None,
+    )
+    schedule = Schedule(batch_size=settings.batch_size, learning_rate=settings.learning_rate)
+    loss, extra = QLoss(network, raveller, settings.double), _extra(settings, ravel(prior.scale))
+    unit = extra.scale if settings.in_prior_units else None
+    members = begin(int(order), loss, start, own, extra, schedule, Vmapped(), raveller, unit)
+    members = jax.tree.map(jnp.copy, members)  # what is written in place must be owned once
+    replay = Replay.make(settings.capacity, n_observed, _FIXED + n_observed)
+    return QState(members, replay, jnp.uint32(seed), jnp.int32(0))
+
+
+def _extra(settings: QSettings, scale: Array) -> Extra:
+    return Extra(
+        scale=scale,
+        penalty=jnp.float32(Q_METHODS[settings.method].penalised),
+        noise_var=jnp.float32(settings.noise_var / settings.value_scale**2),
+        value_scale=jnp.float32(settings.value_scale),
+        prior_scale=jnp.float32(settings.prior_scale),
+    )
+
+
+def member_values(state: EnsembleState, x: Array) -> Array:
+    """Q [member, batch, action] in units of reward."""
+    loss, extra = state.plan.loss, state.extra
+    each = jax.vmap(loss.values, in_axes=(0, 0, None, None))
+    return extra.value_scale * each(state.theta, state.own, extra, x)
+
+
+def epsilon_at(settings: QSettings, episode: Array) -> Array:
+    """Share of random actions in an episode, by its number."""
+    if not settings.epsilon_episodes:
+        return jnp.float32(settings.epsilon)
+    left = 1.0 - episode / settings.epsilon_episodes
+    return jnp.maximum(settings.epsilon, settings.epsilon + (1.0 - settings.epsilon) * left)
+
+
+def episode_keys(settings: QSettings, seed: Array, episode: Array) -> tuple[Array, Array, Array]:
+    """Of an episode by its number: the member that plays, keys of the world and of the player."""
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), episode)
+    key_member, key_world, key_player = jax.random.split(key, 3)
+    return jax.random.randint(key_member, (), 0, settings.n_members), key_world, key_player
+
+
+def chosen_action(q: Array, key: Array, epsilon: Array) -> Array:
+    """The best action by q [action], or with probability epsilon any."""
+    key_whether, key_which = jax.random.split(key)
+    other = jax.random.randint(key_which, (), 0, len(q))
+    return jnp.where(jax.random.uniform(key_whether) < epsilon, other, q.argmax())
+
+
+def play(
+    env: PureEnvironment, settings: QSettings, state: QState, episode: Array, best: bool = False
+) -> Episodes:
+    """One episode [step, ...], by one member, or the ``best`` by the mean of all of them."""
+    member, key_world, key_player = episode_keys(settings, state.seed, episode)
+    loss, extra = state.members.plan.loss, state.members.extra
+    theta, own = jax.tree.map(lambda leaf: leaf[member], (state.members.theta, state.members.own))
+    epsilon = jnp.float32(0.0) if best else epsilon_at(settings, episode)
+    key_reset, key_steps = jax.random.split(key_world)
+    at = env.reset(key_reset)
+
+    def step(carry, i):
+        at, x, over = carry
+        if best:
+            q = member_values(state.members, x[None]).mean(axis=0)[0]
+        else:
+            q = loss.values(theta, own, extra, x[None])[0]
+        action = chosen_action(q, jax.random.fold_in(key_player, i), epsilon)
+        then, seen, reward, done = env.step(jax.random.fold_in(key_steps, i), at, action)
+        row = Episodes(x, action, reward, seen, done, ~over)
+        return (then, seen, over | done), row
+
+    first = (at, env.observe(at).astype(jnp.float32), jnp.zeros((), bool))
+    _, rows = jax.lax.scan(step, first, jnp.arange(env.max_steps))
+    return rows
+
+
+def learn(settings: QSettings, state: QState, episodes: Episodes) -> tuple[QState, Curve, Array]:
+    """The state after the rows of a round were added and trained on, and whether all are finite.
+
+    A round with a number that is none changes nothing.
+    """
+    valid = episodes.valid
+    finite = jnp.isfinite(episodes.reward) & jnp.isfinite(episodes.following).all(-1)
+    finite = jnp.all(jnp.where(valid, finite & jnp.isfinite(episodes.x).all(-1), True))
+    x, y = jax.vmap(partial(_rows, settings))(episodes)
+    flat = (a.reshape(-1, *a.shape[2:]) for a in (x, y, valid & finite))
+    state = dataclasses.replace(
+        state,
+        replay=state.replay.add(*flat),
+        episode=state.episode + jnp.where(finite, len(valid), 0),
+    )
+    members = _trained(settings, state, jnp.where(finite, settings.n_updates, 0))
+    return dataclasses.replace(state, members=members), curve_of(episodes), finite
+
+
+def curve_of(episodes: Episodes) -> Curve:
+    """What is remembered of episodes."""
+    reward = jnp.where(episodes.valid, episodes.reward, 0.0)
+    length = episodes.valid.sum(axis=1)
+    last = jnp.take_along_axis(reward, length[:, None] - 1, axis=1)[:, 0]
+    return Curve(reward.sum(axis=1), length, last)
+
+
+def _rows(settings: QSettings, steps: Episodes) -> tuple[Array, Array]:
+    """Inputs and targets [step, ...] of one episode: rewards of n steps, and what comes then."""
+    n, gamma = settings.n_step, settings.gamma
+    length, at = steps.valid.sum(), jnp.arange(len(steps.valid))
+    reward = jnp.zeros_like(steps.reward)
+    for k in range(n):
+        later = jnp.take(steps.reward, at + k, mode="fill", fill_value=0.0)
+        reward = reward + gamma**k * jnp.where(at + k < length, later, 0.0)
+    last = jnp.clip(jnp.minimum(at + n, length) - 1, 0)
+    discount = gamma ** (last - at + 1.0) * (1.0 - steps.terminal[last])
+    y = [steps.action.astype(jnp.float32), reward, discount]
+    return steps.x, jnp.concatenate([jnp.stack(y, axis=1), steps.following[last]], axis=1)
+
+
+def _trained(settings: QSettings, state: QState, n_updates: Array) -> EnsembleState:
+    """Members after ``n_updates`` steps, with target networks replaced when it is time."""
+    data, every = state.replay.data, settings.target_every
+
+    def go_on(carry: tuple[EnsembleState, Array]) -> tuple[EnsembleState, Array]:
+        members, left = carry
+        count: Any = jnp.minimum(left, every - members.step % every)
+        members = advance(members, data, count)
+        renew = members.step % every == 0
+        target = jnp.where(renew, members.theta, members.own.target)
+        own = members.own._replace(target=target)
+        return dataclasses.replace(members, own=own), left - count
+
+    start = (state.members, n_updates.astype(jnp.int32))
+    return jax.lax.while_loop(lambda carry: carry[1] > 0, go_on, start)[0]
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
+def rounds(
+    env: PureEnvironment, settings: QSettings, most: int, state: QState, n_rounds: Array
+) -> tuple[QState, Curve, Array]:
+    """The state after ``n_rounds`` rounds, at most ``most``, and their curve [round, episode].
+
+    It stops after a round with a number that is none; the rounds before it count. Last comes how
+    many were good.
+    """
+    shape = (most, settings.train_every)
+    numbers = jnp.arange(settings.train_every)
+
+    def one(carry):
+        i, state, curve, _ = carry
+        episodes = jax.vmap(partial(play, env, settings, state))(state.episode + numbers)
+        state, some, finite = learn(settings, state, episodes)
+        curve = jax.tree.map(lambda all_, now: all_.at[i].set(now), curve, some)
+        return i + finite, state, curve, finite
+
+    empty = Curve(jnp.zeros(shape), jnp.zeros(shape, jnp.int32), jnp.zeros(shape))
+    carry = (jnp.int32(0), state, empty, jnp.ones((), bool))
+    n_done, state, curve, _ = jax.lax.while_loop(
+        lambda carry: (carry[0] < n_rounds) & carry[3], one, carry
+    )
+    return state, curve, n_done
+
+
+learned = jax.jit(learn, static_argnums=0, donate_argnums=1)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def evaluated(env: PureEnvironment, settings: QSettings, state: QState, numbers: Array) -> Curve:
+    """The curve [episode] of episodes of these numbers, by the mean of the members."""
+    return curve_of(jax.vmap(lambda number: play(env, settings, state, number, True))(numbers))

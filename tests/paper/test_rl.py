@@ -1,0 +1,144 @@
+"""Experiments with agents: psi is the most likely, records tell what they hold, pages too."""
+
+import json
+
+import numpy as np
+import pytest
+from benchmarks import rl_page as writer
+from typer.testing import CliRunner
+
+from anchored import paper
+from anchored.cli import app
+from anchored.paper import Context
+from anchored.paper.figures import rl_push
+from anchored.paper.figures.rl_push_drawing import unpacked
+from anchored.paper.pages import rl_page
+from anchored.paper.tables import deep_sea
+from anchored.paper.tables.deep_sea import psi, solved_after
+
+
+def test_psi_is_most_likely(rng):
+    """Of many runs it is the true one; of one run on one size, psi^n is one in k."""
+    runs = []
+    for size in (5, 10):
+        first = rng.geometric(0.8**size, 400)
+        runs += [(size, int(k) if k <= 60 else None, 60) for k in first]
+    value, error = psi(runs)
+    assert abs(value - 0.8) < 4 * error
+    assert error < 0.01
+    alone, _ = psi([(10, 50, 100)])
+    assert alone**10 == pytest.approx(1 / 50, rel=1e-3)
+    assert psi([(10, None, 50)])[0] == pytest.approx(0.3)  # the lowest that is looked at
+
+
+def test_solved_is_one_episode_in_ten():
+    total = np.zeros(40)
+    assert solved_after(total) is None
+    total[[20, 25, 29]] = 0.99
+    assert solved_after(total) == 30
+    assert solved_after(total[:29]) is None
+
+
+def test_the_smoke_of_deep_sea_is_a_record_that_grows(tmp_path):
+    out = ["--preset", "smoke", "--out", str(tmp_path)]
+    run = CliRunner().invoke(
+        app, ["reproduce", "table-deep-sea", *out, "--methods", "anchored", "--splits", "1"]
+    )
+    assert run.exit_code == 0, run.output
+    record = json.loads((tmp_path / "smoke/table-deep-sea.json").read_text())
+    (cell,) = record["numbers"].values()
+    assert list(record["numbers"]) == ["anchored/5/0"]
+    assert cell["n_episodes"] == 60
+    found = "-" if cell["found"] is None else cell["found"]
+    assert found == "-" or 1 <= found <= 60
+    assert (tmp_path / "smoke/table-deep-sea.png").stat().st_size > 5_000
+
+
+def sea_record(found):
+    numbers = {
+        f"{method}/{size}/{seed}": {"found": k, "solved": k, "n_episodes": 2000, "seconds": 1.0}
+        for (method, size), of_seed in found.items()
+        for seed, k in enumerate(of_seed)
+    }
+    return {"numbers": numbers, "preset": "cpu", "settings": {}, "seconds": 5.0, "cores": 2}
+
+
+def test_the_table_of_deep_sea_says_what_the_record_holds():
+    record = sea_record(
+        {
+            ("anchored", 20): [100, 300, 200],
+            ("anchored", 50): [5000],
+            ("randomised-priors", 20): [400, None, None],
+        }
+    )
+    (table,) = deep_sea.tables(record)
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["anchored"][:2] == ("3 of 3; 200", "1 of 1; 5,000")
+    assert rows["randomised priors"][:2] == ("1 of 3; > 2,000", "-")
+    assert table.header[-1] == "psi, sizes 20"
+    assert rows["anchored"][2] > rows["randomised priors"][2]
+    words = deep_sea.findings(record)
+    assert any("in 3 of 3 seeds, as was asked" in line for line in words)
+    assert any("anchors explore at least as well" in line for line in words)
+    assert any("anchored 50, randomised priors none." in line for line in words)
+
+
+@pytest.fixture(scope="module")
+def push_record(tmp_path_factory):
+    """A run too short to learn anything, that has all parts."""
+    import dataclasses
+
+    settings = dataclasses.replace(
+        rl_push.PRESETS["smoke"],
+        n_episodes=200,
+        n_judged=20,
+        agent=dataclasses.replace(rl_push.PRESETS["smoke"].agent, n_updates=20),
+    )
+    folder = tmp_path_factory.mktemp("push")
+    experiment = dataclasses.replace(rl_push.EXPERIMENT, presets={"smoke": settings})
+    return paper.run(experiment, "smoke", Context(0, None), folder, lambda *_: None), folder
+
+
+def test_the_smoke_of_the_robot_arm_has_all_parts(push_record):
+    record, folder = push_record
+    numbers = record["numbers"]
+    assert set(numbers) == {"anchored", "epsilon-greedy", "pictures"}
+    for name in rl_push.WORDS:
+        assert numbers[name]["n_episodes"] == 200
+        assert numbers[name]["n_steps"] == 200 * 50
+        assert -1.0 <= numbers[name]["final_reward"] <= 0.0
+    assert np.shape(numbers["anchored"]["scenes"]["C"]["q"]) == (5, 4)
+    assert len(record["findings"]) == 5
+    assert (folder / ".fig-rl-push-anchored/q_agent.safetensors").exists()
+
+
+def test_scenes_are_what_they_are_called():
+    s = rl_push.Settings()
+    a, b, c = (rl_push.scenes(s, kind) for kind in "ABC")
+    assert a.shape == b.shape == c.shape == (20, 4)
+    np.testing.assert_allclose(np.hypot(*a[:, 2:].T), 0.8, rtol=1e-5)
+    assert np.hypot(*b[:, 2:].T).max() < 0.5  # within 5 cm
+    assert np.hypot(*c[:, 2:].T).min() > 3.0
+    ahead = np.sum(a[:, :2] * a[:, 2:], axis=1)
+    np.testing.assert_allclose(ahead, np.hypot(*a[:, :2].T) * 0.8, rtol=1e-5)
+
+
+def test_pictures_are_packed_without_loss(rng):
+    image = rng.integers(0, 255, (480, 480, 3)).astype(np.uint8)
+    back = unpacked(json.loads(json.dumps(paper.runner.plain(rl_push._packed(image)))))
+    assert back.shape[2] == 3
+    assert {tuple(pixel) for pixel in back[0, :5]} <= {tuple(p) for p in image.reshape(-1, 3)}
+
+
+def test_the_page_is_of_its_records(push_record):
+    record, _ = push_record
+    text = rl_page({"fig-rl-push": record}, None, "reinforcement_learning")
+    for line in record["findings"]:
+        assert line in text
+    assert "planar stand-in, not of the robot arm" in text
+    assert "Deep sea" not in text
+    assert "## Speed" not in text
+
+
+def test_the_page_in_docs_is_what_the_records_say():
+    assert writer.PAGE.read_text(encoding="utf-8") == writer.page()
