@@ -1,0 +1,1 @@
+"""Reinforcement learning: agents that know what they do not know."""

@@ -1,0 +1,1 @@
+"""Environments written in JAX, so that whole trials are compiled, and their Gymnasium shells."""
