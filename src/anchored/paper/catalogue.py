@@ -70,4 +70,5 @@ def _changed(paper: Any, change: Any) -> Any:
 
 _ENTRIES = package_data("anchored.paper", "catalogue.toml")["entry"]
 CATALOGUE = {entry["name"]: About(**entry) for entry in _ENTRIES}
-FIGURES = tuple(name for name in CATALOGUE if not name.startswith("table-"))
+# The figures on inference, of which one page tells; others have pages of their own.
+FIGURES = tuple(name for name in CATALOGUE if not name.startswith(("table-", "fig-rl-")))

@@ -16,7 +16,7 @@ at the state that was reached; the goal is the tip of an upright pole in the mid
 
 import dataclasses
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -145,7 +145,10 @@ class TrueModel:
     """The environment itself as a model to plan with: the most that learning can reach."""
 
     env: CartPoleSwingUp
-    n_members: ClassVar[int] = 1
+
+    @property
+    def n_members(self) -> int:
+        return 1
 
     def step(self, noise: Array, observation: Array, action: Array) -> tuple[Array, Array]:
         scale = jnp.sqrt(self.env.noise_var)

@@ -1,0 +1,191 @@
+"""What the record of the cart-pole says: sentences, tables and learning curves."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from anchored.paper.plotting import GREY, SERIES
+from anchored.paper.prose import sentences
+from anchored.paper.runner import Record, Table, standard_error
+
+NOISES = {"low": 0.001, "medium": 0.002, "high": 0.005}
+WORDS = {
+    "unconstrained": "unconstrained",
+    "regularised": "regularised",
+    "anchored": "anchored",
+    "rms": "rms",
+    "true": "true model",
+    "random": "random actions",
+}
+_LEARNT = ("anchored", "unconstrained", "regularised")
+_CLEAR = 2.0  # standard errors
+
+
+class Mean(NamedTuple):
+    """Over seeds."""
+
+    value: float
+    error: float | None
+
+    @classmethod
+    def of(cls, values) -> "Mean":
+        return cls(float(np.mean(values)), standard_error(values))
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 if it is clear of zero, or else 0."""
+        far = self.error is not None and abs(self.value) > _CLEAR * self.error
+        return int(np.sign(self.value)) if far else 0
+
+    def __str__(self) -> str:
+        return f"{self.value:.1f}" + ("" if self.error is None else f" ± {self.error:.1f}")
+
+
+class Curves:
+    """The runs of a record, by noise and method."""
+
+    def __init__(self, record: Record):
+        self.runs: dict[str, dict[str, dict[int, list[float]]]] = {}
+        for label, result in record["numbers"].items():
+            group, _, seed = label.partition("/")
+            noise, _, name = group.partition(":")
+            by_seed = self.runs.setdefault(noise, {}).setdefault(name, {})
+            by_seed[int(seed)] = result["returns"]
+        self.settings = main_settings(record)
+        self.n_last = self.settings["n_last"]
+
+    @property
+    def noises(self) -> list[str]:
+        return [noise for noise in NOISES if noise in self.runs]
+
+    def names(self, noise: str) -> list[str]:
+        """Methods, as they are shown: of the three first, the shorter trainings, the limits."""
+        found = self.runs[noise]
+        stopped = sorted((n for n in found if "@" in n), key=_in_order)
+        known = [name for name in WORDS if name in found]
+        limits = [name for name in known if name in ("true", "random")]
+        return [*(name for name in known if name not in limits), *stopped, *limits]
+
+    def ends(self, noise: str, name: str) -> dict[int, float]:
+        """Where each seed ends: the mean of its last trials."""
+        runs = self.runs.get(noise, {}).get(name, {})
+        return {seed: float(np.mean(run[-self.n_last :])) for seed, run in runs.items()}
+
+    def end(self, noise: str, name: str) -> Mean | None:
+        ends = self.ends(noise, name)
+        return Mean.of(list(ends.values())) if ends else None
+
+    def whole(self, noise: str, name: str) -> Mean | None:
+        """The mean over all trials but the first, which is at random."""
+        runs = self.runs.get(noise, {}).get(name, {}).values()
+        means = [float(np.mean(run[1:] or run)) for run in runs]
+        return Mean.of(means) if means else None
+
+    def less(self, noise: str, name: str, other: str) -> Mean | None:
+        """How much higher the one ends than the other, over the seeds that both have."""
+        one, two = self.ends(noise, name), self.ends(noise, other)
+        both = sorted(one.keys() & two.keys())
+        return Mean.of([one[seed] - two[seed] for seed in both]) if both else None
+
+    def curve(self, noise: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard error over seeds, trial by trial."""
+        runs = np.array(list(self.runs[noise][name].values()))
+        error = np.std(runs, axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else 0 * runs[0]
+        return runs.mean(axis=0), error
+
+
+def main_settings(record: Record) -> dict:
+    """Those of the runs that are not stopped early, as far as there are any."""
+    groups = record["settings"]
+    return groups[min(groups, key=lambda group: ("@" in group, group))]
+
+
+def _in_order(name: str) -> tuple[str, int]:
+    method, _, n_steps = name.partition("@")
+    return method, int(n_steps)
+
+
+def words(name: str) -> str:
+    method, _, n_steps = name.partition("@")
+    return WORDS[method] + (f", {int(n_steps):,} steps" if n_steps else "")
+
+
+def findings(record: Record) -> list[str]:
+    curves = Curves(record)
+    high = curves.noises[-1]
+    told = [
+        {
+            "noise": noise,
+            "variance": NOISES[noise],
+            "ends": [(words(n), curves.end(noise, n)) for n in curves.names(noise)],
+            "less": [(n, curves.less(noise, "anchored", n)) for n in _LEARNT[1:]],
+        }
+        for noise in curves.noises
+    ]
+    others = [name for name in curves.names(high) if "@" in name]
+    stopped = [
+        {"words": words(n), "end": curves.end(high, n), "less": curves.less(high, "anchored", n)}
+        for n in others
+    ]
+    n_seeds = max(len(runs) for runs in curves.runs[high].values())
+    return sentences(
+        record["name"], told=told, stopped=stopped, s=curves.settings, n_seeds=n_seeds, high=high
+    )
+
+
+def tables(record: Record) -> list[Table]:
+    curves = Curves(record)
+    shown = dict.fromkeys(name for noise in curves.noises for name in curves.names(noise))
+    header = ["", *(f"{noise} noise ({NOISES[noise]:g})" for noise in curves.noises)]
+    s = curves.settings
+    ends = f"Reward of a trial at the end: mean of the last {s['n_last']} of {s['n_trials']} trials"
+    whole = "Reward of a trial, mean over all but the first"
+    made = []
+    for title, score in ((ends, curves.end), (whole, curves.whole)):
+        rows = [
+            [words(n), *(str(score(noise, n) or "-") for noise in curves.noises)] for n in shown
+        ]
+        made.append(Table(f"{title}, ± one standard error over seeds", header, rows))
+    return made
+
+
+def draw(figure, record: Record) -> None:
+    curves = Curves(record)
+    axes = figure.subplots(1, len(curves.noises) + 1, sharex=True, sharey=True, squeeze=False)[0]
+    for ax, noise, letter in zip(axes, curves.noises, "ABC", strict=False):
+        ax.set_title(f"{letter}. {noise.capitalize()} noise, variance {NOISES[noise]:g}")
+        for name, style in _styles(_LEARNT, curves, noise):
+            _line(ax, curves, noise, name, *style)
+        _limits(ax, curves, noise)
+    high, ax = curves.noises[-1], axes[-1]
+    early = [n for n in curves.names(high) if n.startswith("unconstrained")]
+    ax.set_title(f"D. Early stopping, {high} noise")
+    for name, style in _styles(("anchored", *early), curves, high):
+        _line(ax, curves, high, name, *style)
+    _limits(ax, curves, high)
+    axes[0].set_ylabel("reward of a trial")
+    for ax in axes:
+        ax.set_xlabel("trial")
+    axes[0].legend(fontsize=7, loc="upper left")
+    axes[-1].legend(fontsize=7, loc="upper left")
+
+
+def _styles(names, curves: Curves, noise: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    for name, style in zip(names, SERIES, strict=False):
+        if name in curves.runs[noise]:
+            yield name, style
+
+
+def _line(ax, curves: Curves, noise: str, name: str, colour: str, marker: str) -> None:
+    mean, error = curves.curve(noise, name)
+    trial = np.arange(1, len(mean) + 1)
+    ax.fill_between(trial, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
+    ax.plot(trial, mean, color=colour, marker=marker, ms=3.5, lw=1.4, label=words(name))
+
+
+def _limits(ax, curves: Curves, noise: str) -> None:
+    for name, style in (("true", "--"), ("random", ":")):
+        end = curves.end(noise, name)
+        if end is not None:
+            ax.axhline(end.value, color=GREY, ls=style, lw=1, label=words(name))
