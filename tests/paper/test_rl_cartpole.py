@@ -70,6 +70,14 @@ def test_a_run_adds_what_is_missing_alone(smoke, monkeypatch):
     assert again["returns"] == record["numbers"]["low:anchored/1"]["returns"]
 
 
+def test_seeds_can_be_added_to_some_methods():
+    context = Context(0, None, methods=["high:anchored"], splits=3)
+    labels = [cell.label for cell in rl_cartpole.plan(SMOKE, context)]
+    assert labels == [f"high:anchored/{seed}" for seed in range(3)]
+    with pytest.raises(ValueError, match=r"--methods must be one of .*; got 'anchored'"):
+        rl_cartpole.plan(SMOKE, Context(0, None, methods=["anchored"]))
+
+
 def test_findings_say_what_is_clear_and_what_is_not():
     ends = {"high:unconstrained": 50.0, "high:anchored": 60.0, "high:regularised": 59.9}
     (told,) = rl_cartpole.findings(made_up(ends | {"high:true": 90.0}))

@@ -41,7 +41,20 @@ def test_dynamics_are_those_of_gymnasium(rng):
         _, seen, _, _ = step(jax.random.key(0), state, jnp.array([action]))
         np.testing.assert_allclose(seen, expected, rtol=1e-5, atol=1e-5)
         physics = expected
+        assert abs(physics[0]) < env.track
     assert np.ptp(physics) > 0.1  # it moved
+
+
+def test_the_cart_stops_at_the_end_of_its_track():
+    env = CartPoleSwingUp()
+    at_end = jnp.array([env.track, 3.0, 2.0, 0.5])
+    pushed = env.dynamics(at_end, jnp.array([1.0]))
+    assert float(pushed[0]) == env.track
+    assert float(pushed[2]) == 0.0
+    assert float(pushed[1]) != 3.0  # the pole swings on
+    back = env.dynamics(at_end.at[2].set(-2.0), jnp.array([-1.0]))
+    assert float(back[0]) < env.track
+    assert float(back[2]) < -2.0
 
 
 def test_noise_has_the_variance_asked_for():

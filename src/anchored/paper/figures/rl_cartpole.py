@@ -3,7 +3,8 @@
 A cell is one run of an agent, ``"<noise>:<method>/<seed>"``; a method that is stopped early has its
 number of training steps behind it, as in ``high:unconstrained@200``. Seed by seed all methods meet
 the same first trial, which is at random. The record can be read when only some of the cells are
-there; they come seed by seed, the highest noise first.
+there; they come seed by seed, the highest noise first. ``--methods high:anchored,... --splits 20``
+adds seeds of some of the methods.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ import jax
 
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.figures.rl_cartpole_record import NOISES, draw, findings, tables
-from anchored.paper.runner import Cell, Context, Experiment
+from anchored.paper.runner import Cell, Context, Experiment, chosen
 from anchored.rl.dynamics import DynamicsSettings
 from anchored.rl.environments.cartpole import CartPoleSwingUp, TrueModel
 from anchored.rl.planning import CrossEntropy
@@ -45,15 +46,24 @@ PRESETS = ABOUT.presets_of(Settings())
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
-    high = list(NOISES)[-1]
+    *others, high = NOISES
     early = [f"{EARLY}@{n}" for n in s.early_steps]
-    order = [(high, name) for name in (*METHODS, "true", "random", *early)]
-    order += [(noise, n) for noise in NOISES if noise != high for n in (*METHODS, "true", "random")]
-    cells = [_cell(s, context, seed, *each) for seed in range(s.n_seeds) for each in order]
-    return cells + [_cell(s, context, i, high, name) for name in s.more for i in range(s.n_seeds)]
+    main = [f"{high}:{name}" for name in (*METHODS, "true", "random", *early)]
+    main += [f"{noise}:{name}" for noise in others for name in (*METHODS, "true", "random")]
+    more = [f"{high}:{name}" for name in s.more]
+    picked = chosen("methods", context.methods, [*main, *more], [*main, *more])
+    seeds = range(context.splits or s.n_seeds)
+    return [
+        _cell(s, context, seed, group)
+        for groups in (main, more)
+        for seed in seeds
+        for group in groups
+        if group in picked
+    ]
 
 
-def _cell(s: Settings, context: Context, seed: int, noise: str, name: str) -> Cell:
+def _cell(s: Settings, context: Context, seed: int, group: str) -> Cell:
+    noise, _, name = group.partition(":")
     method, _, early = name.partition("@")
     n_steps = int(early or s.n_train_steps)
     if name in ("true", "random"):
@@ -62,7 +72,7 @@ def _cell(s: Settings, context: Context, seed: int, noise: str, name: str) -> Ce
         compute = partial(_learnt, s, context, noise, method, n_steps, seed)
         cost = 1.0 + n_steps / s.n_train_steps
     used = dataclasses.replace(s, n_train_steps=n_steps, n_seeds=0, early_steps=(), more=())
-    return Cell(f"{noise}:{name}/{seed}", cost, compute, settings=used)
+    return Cell(f"{group}/{seed}", cost, compute, settings=used)
 
 
 @cache
@@ -77,7 +87,7 @@ def _learnt(
 ) -> dict:
     dynamics = dataclasses.replace(s.dynamics, method=method, capacity=s.max_steps * s.n_trials)
     settings = PlanningSettings(dynamics, s.planner, s.n_particles, n_steps)
-    agent = PlanningAgent(*_functions(), settings, _seed(s, context, seed))
+    agent = PlanningAgent(*_functions(), settings, _seed(context, seed))
     env = CartPoleSwingUp(NOISES[noise], s.max_steps)
     return {"returns": agent.fit(env, s.n_trials).returns_}
 
@@ -86,7 +96,7 @@ def _unlearnt(s: Settings, context: Context, noise: str, name: str, seed: int) -
     """Planning with the environment itself, or drawing actions: as many trials as count."""
     env = CartPoleSwingUp(NOISES[noise], s.max_steps)
     model = TrueModel(env) if name == "true" else None
-    key = jax.random.key(_seed(s, context, seed))
+    key = jax.random.key(_seed(context, seed))
     trials = [
         pure_trial(env, s.planner, s.n_particles, model, jax.random.fold_in(key, 1 + i))
         for i in range(s.n_last)
@@ -94,7 +104,7 @@ def _unlearnt(s: Settings, context: Context, noise: str, name: str, seed: int) -
     return {"returns": [trial.total for trial in trials]}
 
 
-def _seed(s: Settings, context: Context, seed: int) -> int:
+def _seed(context: Context, seed: int) -> int:
     return 1_000 * context.seed + seed
 
 
@@ -107,4 +117,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     draw=draw,
     size=(13.0, 3.6),
+    options=("methods", "splits"),
 )

@@ -118,6 +118,7 @@ def findings(record: Record) -> list[str]:
         {
             "noise": noise,
             "variance": NOISES[noise],
+            "n_seeds": len(curves.ends(noise, "anchored")),
             "ends": [(words(n), curves.end(noise, n)) for n in curves.names(noise)],
             "less": [(n, curves.less(noise, "anchored", n)) for n in _LEARNT[1:]],
         }
@@ -128,10 +129,7 @@ def findings(record: Record) -> list[str]:
         {"words": words(n), "end": curves.end(high, n), "less": curves.less(high, "anchored", n)}
         for n in others
     ]
-    n_seeds = max(len(runs) for runs in curves.runs[high].values())
-    return sentences(
-        record["name"], told=told, stopped=stopped, s=curves.settings, n_seeds=n_seeds, high=high
-    )
+    return sentences(record["name"], told=told, stopped=stopped, s=curves.settings, high=high)
 
 
 def tables(record: Record) -> list[Table]:

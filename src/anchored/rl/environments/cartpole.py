@@ -6,8 +6,9 @@ state, as in the paper:
 
     s' ~ N(dynamics(s, a), noise_var),   s = (place, angle, speed, turning speed)
 
-The angle is zero for an upright pole, and is not wrapped: a full turn adds 2 pi. The reward is that
-of Chua et al. 2018, with the length of the pole as its scale:
+The angle is zero for an upright pole, and is not wrapped: a full turn adds 2 pi. The track has
+ends, where the cart stops: on an endless one it may drift out of sight of all reward. The reward is
+that of Chua et al. 2018, with the length of the pole as its scale:
 
     exp(-|tip - goal|^2 / length^2) - 0.01 a^2,   a in [-1, 1]
 
@@ -47,6 +48,7 @@ class CartPoleSwingUp:
     max_steps : of an episode, which ends for no other reason.
     force : in newtons, of the action 1.
     cart_mass, pole_mass, length : in kilograms and metres.
+    track : metres from the middle to either end.
     time_step, n_inner : seconds of a step, and into how many Euler steps it is cut.
 
     Examples
@@ -65,6 +67,7 @@ class CartPoleSwingUp:
     cart_mass: float = dataclasses.field(default=1.0, metadata={"static": True})
     pole_mass: float = dataclasses.field(default=0.1, metadata={"static": True})
     length: float = dataclasses.field(default=0.6, metadata={"static": True})
+    track: float = dataclasses.field(default=1.5, metadata={"static": True})
     gravity: float = dataclasses.field(default=9.8, metadata={"static": True})
     time_step: float = dataclasses.field(default=0.04, metadata={"static": True})
     n_inner: int = dataclasses.field(default=2, metadata={"static": True})
@@ -98,19 +101,30 @@ class CartPoleSwingUp:
         self, key: Array, state: CartPoleState, action: Array
     ) -> tuple[CartPoleState, Array, Array, Array]:
         """The next state, what is seen of it (all), the reward, and whether the episode is over."""
-        noise = jnp.sqrt(self.noise_var) * jax.random.normal(key, state.physics.shape)
-        physics = self.dynamics(state.physics, action) + noise
+        physics = self.noisy(jax.random.normal(key, state.physics.shape), state.physics, action)
         reward = self.reward(state.physics, action, physics)
         new = CartPoleState(physics, state.n_steps + 1)
         return new, physics, reward, new.n_steps >= self.max_steps
+
+    def noisy(self, noise: Array, physics: Array, action: Array) -> Array:
+        """The next state [..., 4] by standard normals of the same shape."""
+        return self._on_track(self.dynamics(physics, action) + jnp.sqrt(self.noise_var) * noise)
 
     def dynamics(self, physics: Array, action: Array) -> Array:
         """The next state [..., 4] without noise."""
         force = self.force * jnp.clip(action[..., 0], -1.0, 1.0)
         step = self.time_step / self.n_inner
         for _ in range(self.n_inner):
-            physics = self._euler(physics, force, step)
+            physics = self._on_track(self._euler(physics, force, step))
         return physics
+
+    def _on_track(self, physics: Array) -> Array:
+        """At an end the cart stops, unless it is on its way back."""
+        place, speed = physics[..., 0], physics[..., 2]
+        outward = (jnp.abs(place) >= self.track) & (place * speed > 0)
+        place = jnp.clip(place, -self.track, self.track)
+        speed = jnp.where(outward, 0.0, speed)
+        return jnp.stack([place, physics[..., 1], speed, physics[..., 3]], axis=-1)
 
     def _euler(self, physics: Array, force: Array, step: float) -> Array:
         angle, speed, turning = (physics[..., i] for i in (1, 2, 3))
@@ -151,6 +165,5 @@ class TrueModel:
         return 1
 
     def step(self, noise: Array, observation: Array, action: Array) -> tuple[Array, Array]:
-        scale = jnp.sqrt(self.env.noise_var)
-        reached = self.env.dynamics(observation, action) + scale * noise
+        reached = self.env.noisy(noise, observation, action)
         return reached, self.env.reward(observation, action, reached)
