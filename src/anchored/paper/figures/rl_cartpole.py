@@ -33,12 +33,12 @@ class Settings:
     n_trials: int = 20
     n_last: int = 3  # trials whose mean is where a run ends
     max_steps: int = 200
-    n_train_steps: int = 1_000  # after each trial
+    n_train_steps: int = 2_000  # after each trial
     early_steps: tuple[int, ...] = (50, 200, 500)
     more: tuple[str, ...] = ()  # further methods at the highest noise, as in a label
     n_particles: int = 10
     planner: CrossEntropy = CrossEntropy()  # noqa: RUF009
-    dynamics: DynamicsSettings = DynamicsSettings()  # noqa: RUF009
+    dynamics: DynamicsSettings = DynamicsSettings(learning_rate=0.003)  # noqa: RUF009
 
 
 ABOUT = CATALOGUE["fig-rl-cartpole"]
