@@ -1,6 +1,5 @@
 """What the record of the cart-pole says: sentences, tables and learning curves."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -149,41 +148,40 @@ def tables(record: Record) -> list[Table]:
 
 
 def draw(figure, record: Record) -> None:
+    """A panel for each noise, and one for trainings that are stopped early at the highest."""
     curves = Curves(record)
-    axes = figure.subplots(1, len(curves.noises) + 1, sharex=True, sharey=True, squeeze=False)[0]
-    for ax, noise, letter in zip(axes, curves.noises, "ABC", strict=False):
-        ax.set_title(f"{letter}. {noise.capitalize()} noise, variance {NOISES[noise]:g}")
-        for name, style in _styles(_LEARNT, curves, noise):
-            _line(ax, curves, noise, name, *style)
-        _limits(ax, curves, noise)
-    high, ax = curves.noises[-1], axes[-1]
-    early = [n for n in curves.names(high) if n.startswith("unconstrained")]
-    ax.set_title(f"D. Early stopping, {high} noise")
-    for name, style in _styles(("anchored", *early), curves, high):
-        _line(ax, curves, high, name, *style)
-    _limits(ax, curves, high)
-    axes[0].set_ylabel("reward of a trial")
-    for ax in axes:
+    high = curves.noises[-1]
+    stopped = [name for name in curves.names(high) if "@" in name]
+    panels = [(noise, _LEARNT) for noise in curves.noises]
+    panels += [(high, ("anchored", "unconstrained", *stopped))] if stopped else []
+    styles = dict(zip((*_LEARNT, *stopped), SERIES, strict=False))
+    axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    lines = {}
+    for ax, (noise, names), last in zip(axes, panels, [*curves.noises, None], strict=False):
+        letter = "ABCD"[list(NOISES).index(noise) if last else -1]
+        what = f"{noise.capitalize()} noise, variance {NOISES[noise]:g}"
+        ax.set_title(f"{letter}. {what}" if last else f"{letter}. Early stopping, {noise} noise")
+        for name in names:
+            if name in curves.runs[noise] and name in styles:
+                lines[words(name)] = _line(ax, curves, noise, name, *styles[name])
+        lines |= _limits(ax, curves, noise)
         ax.set_xlabel("trial")
-    axes[0].legend(fontsize=7, loc="upper left")
-    axes[-1].legend(fontsize=7, loc="upper left")
+    axes[0].set_ylabel("reward of a trial")
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines), fontsize=8)
 
 
-def _styles(names, curves: Curves, noise: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    for name, style in zip(names, SERIES, strict=False):
-        if name in curves.runs[noise]:
-            yield name, style
-
-
-def _line(ax, curves: Curves, noise: str, name: str, colour: str, marker: str) -> None:
+def _line(ax, curves: Curves, noise: str, name: str, colour: str, marker: str):
     mean, error = curves.curve(noise, name)
     trial = np.arange(1, len(mean) + 1)
     ax.fill_between(trial, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
-    ax.plot(trial, mean, color=colour, marker=marker, ms=3.5, lw=1.4, label=words(name))
+    return ax.plot(trial, mean, color=colour, marker=marker, ms=3.5, lw=1.4)[0]
 
 
-def _limits(ax, curves: Curves, noise: str) -> None:
-    for name, style in (("true", "--"), ("random", ":")):
-        end = curves.end(noise, name)
-        if end is not None:
-            ax.axhline(end.value, color=GREY, ls=style, lw=1, label=words(name))
+def _limits(ax, curves: Curves, noise: str) -> dict:
+    """What no learning can pass, and what needs none."""
+    ends = {name: curves.end(noise, name) for name in ("true", "random")}
+    return {
+        words(name): ax.axhline(end.value, color=GREY, ls="--" if name == "true" else ":", lw=1)
+        for name, end in ends.items()
+        if end is not None
+    }
