@@ -7,10 +7,12 @@ from typer.testing import CliRunner
 from anchored import paper
 from anchored.cli import app
 from anchored.paper.figures import rl_cartpole
+from anchored.paper.figures.rl_cartpole_models import Source, judged
 from anchored.paper.figures.rl_cartpole_record import Curves, Mean, draw, main_settings
 from anchored.paper.plotting import picture
 from anchored.paper.prose import rendered
 from anchored.paper.runner import Context, plain
+from anchored.rl.environments.cartpole import CartPoleSwingUp
 
 runner = CliRunner(env={"COLUMNS": "400"})
 SMOKE = rl_cartpole.PRESETS["smoke"]
@@ -42,9 +44,9 @@ def test_a_short_run_has_every_curve_and_a_picture(smoke):
     record, folder = smoke
     cells = rl_cartpole.plan(SMOKE, Context(0, None))
     assert {cell.label for cell in cells} == set(record["numbers"])
-    assert len(record["numbers"]) == SMOKE.n_seeds * (3 * 5 + 1)
+    assert len(record["numbers"]) == SMOKE.n_seeds * (3 * 5 + 1 + 3 * 2)
     for result in record["numbers"].values():
-        assert np.isfinite(result["returns"]).all()
+        assert np.isfinite(result["returns"] if "returns" in result else result["error"]).all()
     # All methods meet the same first trial, which is at random.
     first = {n: record["numbers"][f"high:{n}/1"]["returns"][0] for n in rl_cartpole.METHODS}
     assert len(set(first.values())) == 1
@@ -114,3 +116,25 @@ def test_the_section_is_made_from_the_record(smoke):
     assert "![Learning to swing a pole up in a noisy world](rl/fig-rl-cartpole.png)" in text
     assert "2 networks with 1 hidden layers of 8 nodes" in text
     assert all(finding in text for finding in record["findings"])
+
+
+def test_models_are_judged_beside_the_equations():
+    """One that trains comes nearer to them, in error and in nats."""
+    env = CartPoleSwingUp(0.005, SMOKE.max_steps)
+    source = Source(env, SMOKE.planner, 2, 3, 0)
+    settings = rl_cartpole._dynamics(SMOKE, "anchored")
+    few, many = (judged(source, settings, n, *rl_cartpole._functions()) for n in (1, 1_000))
+    assert many["error"] < 0.75 * few["error"]
+    assert 0 < many["lost"] < few["lost"]
+    assert many["spread"] > 0
+
+
+def test_models_are_told_apart_from_runs():
+    record = made_up({"high:anchored": 5.0})
+    alone = {"error": 0.5, "spread": 0.25, "lost": 1.0, "seconds": 1.0}
+    record["numbers"] |= {f"models:anchored@{SMOKE.n_train_steps}/{i}": alone for i in range(2)}
+    *_, told = rl_cartpole.findings(record)
+    assert "error of the mean 0.50 ± 0.00 deviations of the noise" in told
+    assert rl_cartpole.tables(record)[-1].rows == [
+        ["anchored, 40 steps", "0.50 ± 0.00", "0.25 ± 0.00", "1.00 ± 0.00"]
+    ]

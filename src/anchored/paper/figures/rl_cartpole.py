@@ -4,7 +4,8 @@ A cell is one run of an agent, ``"<noise>:<method>/<seed>"``; a method that is s
 number of training steps behind it, as in ``high:unconstrained@200``. Seed by seed all methods meet
 the same first trial, which is at random. The record can be read when only some of the cells are
 there; they come seed by seed, the highest noise first. ``--methods high:anchored,... --splits 20``
-adds seeds of some of the methods.
+adds seeds of some of the methods. ``"models:<method>@<steps>/<seed>"`` are the models alone, all
+fitted to the same rows of the highest noise (`rl_cartpole_models`).
 """
 
 import dataclasses
@@ -13,7 +14,8 @@ from functools import cache, partial
 import jax
 
 from anchored.paper.catalogue import CATALOGUE
-from anchored.paper.figures.rl_cartpole_record import NOISES, draw, findings, tables
+from anchored.paper.figures.rl_cartpole_models import Source, judged
+from anchored.paper.figures.rl_cartpole_record import MODELS, NOISES, draw, findings, tables
 from anchored.paper.runner import Cell, Context, Experiment, chosen
 from anchored.rl.dynamics import DynamicsSettings
 from anchored.rl.environments.cartpole import CartPoleSwingUp, TrueModel
@@ -51,6 +53,7 @@ def plan(s: Settings, context: Context) -> list[Cell]:
     main = [f"{high}:{name}" for name in (*METHODS, "true", "random", *early)]
     main += [f"{noise}:{name}" for noise in others for name in (*METHODS, "true", "random")]
     more = [f"{high}:{name}" for name in s.more]
+    more += [f"{MODELS}:{name}@{n}" for name in METHODS for n in (*s.early_steps, s.n_train_steps)]
     picked = chosen("methods", context.methods, [*main, *more], [*main, *more])
     seeds = range(context.splits or s.n_seeds)
     return [
@@ -66,7 +69,9 @@ def _cell(s: Settings, context: Context, seed: int, group: str) -> Cell:
     noise, _, name = group.partition(":")
     method, _, early = name.partition("@")
     n_steps = int(early or s.n_train_steps)
-    if name in ("true", "random"):
+    if noise == MODELS:
+        compute, cost = partial(_fitted, s, context, method, n_steps, seed), 0.2
+    elif name in ("true", "random"):
         compute, cost = partial(_unlearnt, s, context, noise, name, seed), 0.1
     else:
         compute = partial(_learnt, s, context, noise, method, n_steps, seed)
@@ -85,11 +90,20 @@ def _functions():
 def _learnt(
     s: Settings, context: Context, noise: str, method: str, n_steps: int, seed: int
 ) -> dict:
-    dynamics = dataclasses.replace(s.dynamics, method=method, capacity=s.max_steps * s.n_trials)
-    settings = PlanningSettings(dynamics, s.planner, s.n_particles, n_steps)
+    settings = PlanningSettings(_dynamics(s, method), s.planner, s.n_particles, n_steps)
     agent = PlanningAgent(*_functions(), settings, _seed(context, seed))
     env = CartPoleSwingUp(NOISES[noise], s.max_steps)
     return {"returns": agent.fit(env, s.n_trials).returns_}
+
+
+def _fitted(s: Settings, context: Context, method: str, n_steps: int, seed: int) -> dict:
+    env = CartPoleSwingUp(max(NOISES.values()), s.max_steps)
+    source = Source(env, s.planner, s.n_particles, s.n_trials, _seed(context, seed))
+    return judged(source, _dynamics(s, method), n_steps, *_functions())
+
+
+def _dynamics(s: Settings, method: str) -> DynamicsSettings:
+    return dataclasses.replace(s.dynamics, method=method, capacity=s.max_steps * s.n_trials)
 
 
 def _unlearnt(s: Settings, context: Context, noise: str, name: str, seed: int) -> dict:

@@ -17,7 +17,13 @@ WORDS = {
     "true": "true model",
     "random": "random actions",
 }
+MODELS = "models"  # in place of a noise, in the labels of models alone
 _LEARNT = ("anchored", "unconstrained", "regularised")
+_SCORES = {
+    "error": "error of the mean, in deviations of the noise",
+    "spread": "spread of the members, likewise",
+    "lost": "nats a step lost to the true distribution",
+}
 _CLEAR = 2.0  # standard errors
 
 
@@ -37,8 +43,11 @@ class Mean(NamedTuple):
         far = self.error is not None and abs(self.value) > _CLEAR * self.error
         return int(np.sign(self.value)) if far else 0
 
+    def __format__(self, spec: str) -> str:
+        return f"{self.value:{spec}}" + ("" if self.error is None else f" ± {self.error:{spec}}")
+
     def __str__(self) -> str:
-        return f"{self.value:.1f}" + ("" if self.error is None else f" ± {self.error:.1f}")
+        return format(self, ".1f")
 
 
 class Curves:
@@ -46,9 +55,13 @@ class Curves:
 
     def __init__(self, record: Record):
         self.runs: dict[str, dict[str, dict[int, list[float]]]] = {}
+        self.models: dict[str, list[dict[str, float]]] = {}
         for label, result in record["numbers"].items():
             group, _, seed = label.partition("/")
             noise, _, name = group.partition(":")
+            if noise == MODELS:
+                self.models.setdefault(name, []).append(result)
+                continue
             by_seed = self.runs.setdefault(noise, {}).setdefault(name, {})
             by_seed[int(seed)] = result["returns"]
         self.settings = main_settings(record)
@@ -57,6 +70,10 @@ class Curves:
     @property
     def noises(self) -> list[str]:
         return [noise for noise in NOISES if noise in self.runs]
+
+    def model(self, name: str, score: str) -> Mean:
+        """Of the models alone, all fitted to the same rows."""
+        return Mean.of([result[score] for result in self.models[name]])
 
     def names(self, noise: str) -> list[str]:
         """Methods, as they are shown: of the three first, the shorter trainings, the limits."""
@@ -128,7 +145,12 @@ def findings(record: Record) -> list[str]:
         {"words": words(n), "end": curves.end(high, n), "less": curves.less(high, "anchored", n)}
         for n in others
     ]
-    return sentences(record["name"], told=told, stopped=stopped, s=curves.settings, high=high)
+    longest = [n for n in curves.models if n.endswith(f"@{curves.settings['n_train_steps']}")]
+    models = [
+        {"words": words(n)} | {score: curves.model(n, score) for score in _SCORES} for n in longest
+    ]
+    given = {"told": told, "stopped": stopped, "models": models}
+    return sentences(record["name"], s=curves.settings, high=high, **given)
 
 
 def tables(record: Record) -> list[Table]:
@@ -144,6 +166,11 @@ def tables(record: Record) -> list[Table]:
             [words(n), *(str(score(noise, n) or "-") for noise in curves.noises)] for n in shown
         ]
         made.append(Table(f"{title}, ± one standard error over seeds", header, rows))
+    if curves.models:
+        names = sorted(curves.models, key=_in_order)
+        scored = [[words(n), *(f"{curves.model(n, c):.2f}" for c in _SCORES)] for n in names]
+        title = "Models alone, fitted to the same rows of the highest noise"
+        made.append(Table(f"{title}, ± one standard error", ["", *_SCORES.values()], scored))
     return made
 
 
@@ -156,7 +183,7 @@ def draw(figure, record: Record) -> None:
     panels += [(high, ("anchored", "unconstrained", *stopped))] if stopped else []
     styles = dict(zip((*_LEARNT, *stopped), SERIES, strict=False))
     axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-    lines = {}
+    lines, n_trials = {}, curves.settings["n_trials"]
     for ax, (noise, names), last in zip(axes, panels, [*curves.noises, None], strict=False):
         letter = "ABCD"[list(NOISES).index(noise) if last else -1]
         what = f"{noise.capitalize()} noise, variance {NOISES[noise]:g}"
@@ -166,6 +193,7 @@ def draw(figure, record: Record) -> None:
                 lines[words(name)] = _line(ax, curves, noise, name, *styles[name])
         lines |= _limits(ax, curves, noise)
         ax.set_xlabel("trial")
+        ax.set_xticks(range(1, n_trials + 1, -(-n_trials // 8)))
     axes[0].set_ylabel("reward of a trial")
     figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines), fontsize=8)
 
