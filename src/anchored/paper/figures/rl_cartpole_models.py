@@ -1,0 +1,75 @@
+"""Why a method ends where it does: the models alone, fitted to the same rows.
+
+Rows come from one trial at random and others that plan with the true equations, so no method has
+better ones than another. Each model is compared with the equations on further trials.
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.rl.dynamics import DynamicsModel, DynamicsSettings, Features, Reward, Steps
+from anchored.rl.environments.cartpole import CartPoleSwingUp, TrueModel
+from anchored.rl.planning import Planner
+from anchored.rl.trials import pure_trial
+
+_N_TEST = 4  # trials
+
+
+class Source(NamedTuple):
+    """Where rows come from."""
+
+    env: CartPoleSwingUp
+    planner: Planner
+    n_particles: int
+    n_trials: int
+    seed: int
+
+
+@lru_cache(maxsize=2)
+def rows_of(source: Source) -> tuple[Steps, Steps]:
+    """Steps to learn from, and others to be judged on."""
+    key, trials = jax.random.key(source.seed), []
+    for number in range(source.n_trials + _N_TEST):
+        model = TrueModel(source.env) if number else None
+        given = (source.env, source.planner, source.n_particles, model)
+        trials.append(pure_trial(*given, jax.random.fold_in(key, number)).steps)
+    return _joined(trials[: source.n_trials]), _joined(trials[source.n_trials :])
+
+
+def _joined(trials: list[Steps]) -> Steps:
+    """No episode of the cart-pole ends early, so every row counts."""
+    *columns, counts = zip(*trials, strict=True)
+    joined: Any = (jnp.concatenate(column) for column in columns)
+    return Steps(*joined, count=sum(int(count) for count in counts))
+
+
+def judged(
+    source: Source,
+    settings: DynamicsSettings,
+    n_steps: int,
+    reward: Reward,
+    features: Features,
+) -> dict[str, float]:
+    """Of a model after ``n_steps`` steps, in deviations of the noise, and nats.
+
+    ``error`` is the mean's distance from the equations, ``spread`` what the members claim of it;
+    ``lost`` is the log density of a step under the true distribution less that under the model.
+    """
+    known, others = rows_of(source)
+    key = jax.random.fold_in(jax.random.key(source.seed), 2**30)
+    model = DynamicsModel.begin(key, 4, 1, settings, features, reward).add(known).train(n_steps)
+    found = model.predict(others.observation, others.action)
+    clean = np.asarray(source.env.dynamics(others.observation, others.action))
+    scale = float(np.sqrt(source.env.noise_var))
+    off = (np.asarray(others.next_observation) - clean) / scale
+    truth = -0.5 * np.square(off) - np.log(scale * np.sqrt(2 * np.pi))
+    density = found.log_density(np.asarray(others.next_observation))
+    return {
+        "error": float(np.sqrt(np.mean(np.square(found.mean - clean)))) / scale,
+        "spread": float(np.sqrt(np.mean(found.epistemic_var))) / scale,
+        "lost": float(np.mean(np.sum(truth, axis=-1) - density)),
+    }

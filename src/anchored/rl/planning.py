@@ -1,0 +1,203 @@
+"""Planning with a model: which actions to take, by what would come of many candidates.
+
+A model is a `Simulator`: it takes many rows a step on. Each particle stays with one member of the
+model for the whole plan (trajectory sampling, "TS-infinity" of Chua et al. 2018), so that a plan is
+judged by coherent worlds, not by a blend of them. All candidates of a round meet the same noise:
+they are compared on equal terms, and far fewer numbers are drawn.
+
+A decision is one compiled program: `decide`.
+"""
+
+import dataclasses
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from anchored.core.tree import Carried, as_pytree, from_pytree
+from anchored.errors import bad_value
+from anchored.typing import Array
+
+
+class Simulator(Protocol):
+    """A model to plan with: a pytree, or hashable."""
+
+    @property
+    def n_members(self) -> int: ...
+
+    def step(self, noise: Array, observation: Array, action: Array) -> tuple[Array, Array]:
+        """Next observations and rewards; all arrays are [member, row, ...].
+
+        ``noise`` are standard normals shaped like the observations.
+        """
+        ...
+
+
+class Bounds(NamedTuple):
+    """Of actions, [action] each."""
+
+    low: Array
+    high: Array
+
+
+class Score(Protocol):
+    """What a planner makes the most of: plans [candidate, step, action] -> [candidate]."""
+
+    def __call__(self, key: Array, plans: Array) -> Array: ...
+
+
+class Planner(Protocol):
+    """Hashable, because it is part of the compiled program."""
+
+    @property
+    def horizon(self) -> int: ...
+
+    def plan(self, key: Array, score: Score, start: Array, bounds: Bounds) -> Array:
+        """The best plan [step, action] found from ``start``."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class CrossEntropy:
+    """Cross-entropy method: draw plans around a mean, move it to the best of them, and again.
+
+    The deviation starts at a quarter of the range of actions, and at most half-way from the mean to
+    the nearer bound, so that few draws are cut off there.
+
+    Parameters
+    ----------
+    n_candidates, n_elites, n_rounds : plans in a round, the best that count, and rounds.
+    smoothing : share of mean and variance that stays from round to round.
+    horizon : steps of a plan.
+    """
+
+    n_candidates: int = 400
+    n_elites: int = 40
+    n_rounds: int = 5
+    smoothing: float = 0.1
+    horizon: int = 25
+
+    def __post_init__(self):
+        _check_counts(self, "n_candidates", "n_elites", "n_rounds", "horizon")
+        if self.n_elites > self.n_candidates:
+            most = f"at most {self.n_candidates}, the candidates there are"
+            raise bad_value("n_elites", self.n_elites, most)
+        if not 0 <= self.smoothing < 1:
+            raise bad_value("smoothing", self.smoothing, "at least 0 and below 1")
+
+    def plan(self, key: Array, score: Score, start: Array, bounds: Bounds) -> Array:
+        widest = jnp.square((bounds.high - bounds.low) / 4)
+
+        def better(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
+            mean, var = carry
+            key_draw, key_score = jax.random.split(key)
+            room = jnp.minimum(mean - bounds.low, bounds.high - mean) / 2
+            scale = jnp.sqrt(jnp.minimum(var, jnp.square(room)))
+            shape = (self.n_candidates, *mean.shape)
+            plans = mean + scale * jax.random.truncated_normal(key_draw, -2.0, 2.0, shape)
+            _, best = jax.lax.top_k(score(key_score, plans), self.n_elites)
+            elites = plans[best]
+            keep = self.smoothing
+            mean = keep * mean + (1 - keep) * jnp.mean(elites, axis=0)
+            var = keep * var + (1 - keep) * jnp.var(elites, axis=0)
+            return (mean, var), None
+
+        begin = (start, jnp.broadcast_to(widest, start.shape))
+        (mean, _), _ = jax.lax.scan(better, begin, jax.random.split(key, self.n_rounds))
+        return mean
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomShooting:
+    """The best of many plans drawn evenly between the bounds."""
+
+    n_candidates: int = 2000
+    horizon: int = 25
+
+    def __post_init__(self):
+        _check_counts(self, "n_candidates", "horizon")
+
+    def plan(self, key: Array, score: Score, start: Array, bounds: Bounds) -> Array:
+        key_draw, key_score = jax.random.split(key)
+        shape = (self.n_candidates, *start.shape)
+        plans = bounds.low + (bounds.high - bounds.low) * jax.random.uniform(key_draw, shape)
+        return plans[jnp.argmax(score(key_score, plans))]
+
+
+def _check_counts(planner: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(planner, name)
+        if not (isinstance(value, int) and value >= 1):
+            raise bad_value(name, value, "a positive whole number")
+
+
+def returns(
+    simulator: Simulator, n_particles: int, key: Array, observation: Array, plans: Array
+) -> Array:
+    """Mean reward summed over each plan [candidate, step, action] from one observation.
+
+    Particles are shared out equally among members; the candidates and particles of a member are
+    the rows of one batch.
+    """
+    n_members = simulator.n_members
+    each = -(-n_particles // n_members)
+    n_plans, horizon, _ = plans.shape
+    rows = (n_members, each * n_plans)
+    noise = jax.random.normal(key, (horizon, n_members, each, *observation.shape))
+
+    def step(carry: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Any, None]:
+        seen, total = carry
+        noise, action = now
+        noise = jnp.repeat(noise, n_plans, axis=1)  # the same for all candidates
+        action = jnp.broadcast_to(jnp.tile(action, (each, 1)), (*rows, action.shape[-1]))
+        seen, reward = simulator.step(noise, seen, action)
+        return (seen, total + reward), None
+
+    first = (jnp.broadcast_to(observation, (*rows, *observation.shape)), jnp.zeros(rows))
+    (_, total), _ = jax.lax.scan(step, first, (noise, jnp.swapaxes(plans, 0, 1)))
+    mean = jnp.mean(total.reshape(n_members * each, n_plans), axis=0)
+    # A model may explode where it knows little.
+    return jnp.where(jnp.isfinite(mean), mean, -jnp.inf)
+
+
+def next_plan(
+    planner: Planner,
+    n_particles: int,
+    simulator: Simulator,
+    key: Array,
+    observation: Array,
+    plan: Array,
+    bounds: Bounds,
+) -> tuple[Array, Array]:
+    """The action to take now, and the plan to start from at the next step: the rest of this one."""
+
+    def score(key: Array, plans: Array) -> Array:
+        return returns(simulator, n_particles, key, observation, plans)
+
+    best = planner.plan(key, score, plan, bounds)
+    return best[0], jnp.concatenate([best[1:], rest(planner, bounds)[:1]])
+
+
+def rest(planner: Planner, bounds: Bounds) -> Array:
+    """The plan [step, action] before there is one: half-way between the bounds."""
+    middle = (bounds.low + bounds.high) / 2
+    return jnp.broadcast_to(middle, (planner.horizon, *middle.shape))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _decide(planner, n_particles, carried: Carried, key, observation, plan, bounds):
+    return next_plan(planner, n_particles, from_pytree(carried), key, observation, plan, bounds)
+
+
+def decide(
+    planner: Planner,
+    n_particles: int,
+    simulator: Simulator,
+    key: Array,
+    observation: Array,
+    plan: Array,
+    bounds: Bounds,
+) -> tuple[Array, Array]:
+    """`next_plan` as one compiled program."""
+    return _decide(planner, n_particles, as_pytree(simulator), key, observation, plan, bounds)

@@ -1,0 +1,134 @@
+"""Trials of an agent that plans: of a pure environment in one compiled program, or step by step.
+
+A pure environment is written in JAX (`PureEnvironment`); any other is Gymnasium's.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.core.rows import padded_size
+from anchored.core.tree import Carried, as_pytree, from_pytree
+from anchored.rl.dynamics import Steps
+from anchored.rl.planning import Bounds, Planner, Simulator, next_plan, rest
+from anchored.typing import Array
+
+
+@runtime_checkable
+class PureEnvironment(Protocol):
+    """An environment of pure functions; a pytree, or hashable."""
+
+    @property
+    def max_steps(self) -> int: ...
+
+    @property
+    def n_observed(self) -> int: ...
+
+    @property
+    def action_low(self) -> np.ndarray: ...
+
+    @property
+    def action_high(self) -> np.ndarray: ...
+
+    def reset(self, key: Array) -> Any: ...
+
+    def observe(self, state: Any) -> Array: ...
+
+    def step(self, key: Array, state: Any, action: Array) -> tuple[Any, Array, Array, Array]:
+        """State, observation, reward, and whether the episode is over."""
+        ...
+
+
+class Trial(NamedTuple):
+    """One episode."""
+
+    steps: Steps
+
+    @property
+    def total(self) -> float:
+        """The sum of its rewards."""
+        return float(np.sum(np.asarray(self.steps.reward)[: int(self.steps.count)]))
+
+    @property
+    def length(self) -> int:
+        return int(self.steps.count)
+
+
+def pure_trial(
+    env: PureEnvironment,
+    planner: Planner,
+    n_particles: int,
+    simulator: Simulator | None,
+    key: Array,
+) -> Trial:
+    """Plan with ``simulator`` at every step, or draw actions evenly if there is none."""
+    given = as_pytree(env), None if simulator is None else as_pytree(simulator)
+    return Trial(_pure_steps(planner, n_particles, *given, key))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _pure_steps(
+    planner: Planner, n_particles: int, carried: Carried, model: Carried | None, key: Array
+) -> Steps:
+    env: PureEnvironment = from_pytree(carried)
+    bounds = Bounds(jnp.asarray(env.action_low), jnp.asarray(env.action_high))
+    key_reset, key_steps = jax.random.split(key)
+
+    def step(carry, key):
+        state, plan, over = carry
+        key_act, key_step = jax.random.split(key)
+        seen = env.observe(state)
+        if model is None:
+            low, high = bounds
+            action = jax.random.uniform(key_act, low.shape, minval=low, maxval=high)
+        else:
+            given = (planner, n_particles, from_pytree(model))
+            action, plan = next_plan(*given, key_act, seen, plan, bounds)
+        state, reached, reward, done = env.step(key_step, state, action)
+        return (state, plan, over | done), (seen, action, reached, reward, ~over)
+
+    first = (env.reset(key_reset), rest(planner, bounds), jnp.array(False))
+    _, (*arrays, counted) = jax.lax.scan(step, first, jax.random.split(key_steps, env.max_steps))
+    seen, action, reached, reward = arrays
+    return Steps(seen, action, reached, reward, jnp.sum(counted))
+
+
+def gymnasium_trial(
+    env: Any, act: Callable[[np.ndarray], np.ndarray], max_steps: int, seed: int
+) -> Trial:
+    """One episode of a Gymnasium environment, cut after ``max_steps``."""
+    seen, _ = env.reset(seed=seed)
+    seen = checked_numbers("observation", seen)
+    rows = []
+    for _ in range(max_steps):
+        action = np.asarray(act(seen), np.float32)
+        reached, reward, terminated, truncated, _ = env.step(action)
+        reached = checked_numbers("observation", reached)
+        rows.append((seen, action, reached, checked_numbers("reward", reward)))
+        seen = reached
+        if terminated or truncated:
+            break
+    size = padded_size(len(rows))  # few lengths, few programs
+    columns: Any = (_padded(np.stack(column), size) for column in zip(*rows, strict=True))
+    return Trial(Steps(*columns, count=len(rows)))
+
+
+def checked_numbers(what: str, value: Any) -> np.ndarray:
+    """What an environment gave as numbers, which must be finite."""
+    array = np.asarray(value, np.float32)
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"`env` gave {what} {array.tolist()}: it must be finite. Nothing of this trial is "
+            "kept; mend the environment and fit again, from the checkpoint if there is one."
+        )
+    return array
+
+
+def _padded(array: np.ndarray, size: int) -> np.ndarray:
+    out = np.zeros((size, *array.shape[1:]), np.float32)
+    out[: len(array)] = array
+    return out
