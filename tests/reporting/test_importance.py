@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anchored import Predictive
+from anchored import AnchoredRegressor, Predictive
 from anchored.reporting.importance import importances
 from anchored.reporting.inputs import Inputs
 
@@ -83,3 +83,20 @@ def test_one_run_of_the_networks_serves_all_outputs_and_the_rows_as_they_are(rng
         )
         np.testing.assert_allclose(part.score, alone.score, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(part.spread, alone.spread, rtol=1e-12, atol=1e-12)
+
+
+def test_the_evidence_and_shuffling_agree_on_what_matters(rng):
+    """Of five columns two matter: the report names them by evidence, and the ranks go together."""
+    x = rng.normal(size=(1_100, 5))
+    y = np.sin(2 * x[:, 1]) + 0.7 * x[:, 3] + 0.1 * rng.normal(size=1_100)
+    model = AnchoredRegressor(n_members=2, epochs=15, random_state=0).fit(x, y)
+    inputs = Inputs.of(model, x[:200], list("abcde"))
+    assert inputs is not None
+    (found,) = importances(
+        model.predict_dist, inputs, model.predict_dist(x[:200]), measured(y[:200])
+    )
+    shown = found.shown("rise", "change")["relevant"]
+    assert set(shown["names"][:2]) == {"b", "d"}
+    assert shown["agreement"] > 0.3
+    few = AnchoredRegressor(n_members=2, epochs=5, random_state=0).fit(x[:60], y[:60])
+    assert Inputs.of(few, x[:9], None).relevance is None  # too few rows to tell

@@ -30,7 +30,8 @@ KINDS = {
 
 def model(table=None):
     encoder = None if table is None else Encoder.fit(table, ["<colour>"])
-    return types.SimpleNamespace(network=None, encoder_=encoder)
+    untold = types.SimpleNamespace(prior_scale={})  # no relevance of any column
+    return types.SimpleNamespace(network=None, encoder_=encoder, model_=untold)
 
 
 def as_dict(X):

@@ -13,6 +13,7 @@ from anchored.reporting.inputs import Inputs
 _ROWS, _REPEATS = 300, 5
 _MOST_SHUFFLES = 150  # in all; many columns are shuffled less often
 _MOST_TELLING = 4
+_MOST_RELEVANT, _LEAST_RANKED = 3, 4  # columns named, and columns that a rank correlation needs
 
 # Error and epistemic spread [row, out] of a predictive of the rows with these numbers
 Measure = Callable[[Predictive, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -51,9 +52,24 @@ class Importance:
             "n_rows": self.n_rows,
             "n_hidden": len(self.names) - figures.MOST_BARS,
             "first": self.names[first] if mean[first] > 2 * deviation[first] else None,
+            "relevant": self._most_relevant(),
             "of_score": figures.importances(self.names, self.score, score),
             "of_spread": figures.importances(self.names, self.spread, spread, shares=True),
         }
+
+    def _most_relevant(self) -> dict[str, Any] | None:
+        """The columns that the evidence holds most relevant, and whether shuffling agrees."""
+        relevance = self.inputs.relevance
+        if relevance is None or len(self.names) < _LEAST_RANKED:
+            return None
+        order = np.argsort(-relevance, kind="stable")[:_MOST_RELEVANT]
+        by_evidence, by_shuffling = map(_ranks, (relevance, self.score.mean(axis=1)))
+        agreement = float(np.corrcoef(by_evidence, by_shuffling)[0, 1])
+        return {"names": [self.names[i] for i in order], "agreement": agreement}
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    return np.argsort(np.argsort(values))
 
 
 def importances(

@@ -23,15 +23,24 @@ class Inputs:
     X : features [row, feature], or a `Table`.
     names : of the columns, as readers see them.
     places : for each column its name in the table, or the numbers of its features.
+    relevance : of each column, by the evidence of the training rows; None if it was not told.
     """
 
     X: np.ndarray | Table
     names: tuple[str, ...]
     places: tuple[Any, ...]
+    relevance: np.ndarray | None = None
 
     @classmethod
     def of(cls, estimator, X, feature_names: Sequence[str] | None) -> "Inputs | None":
         """What ``estimator`` predicts from; None for images and words."""
+        found = cls._of(estimator, X, feature_names)
+        if found is None:
+            return None
+        return dataclasses.replace(found, relevance=_relevance(estimator, len(found.names)))
+
+    @classmethod
+    def _of(cls, estimator, X, feature_names: Sequence[str] | None) -> "Inputs | None":
         encoder = estimator.encoder_
         if encoder is not None and is_frame(X):
             X = as_table(X)
@@ -94,3 +103,16 @@ def names_of_rows(X, n_rows: int) -> list[str]:
     if labels is not None:
         return [plain(label, 60) for label in labels]
     return [str(i) for i in range(n_rows)]
+
+
+def _relevance(estimator, n_columns: int) -> np.ndarray | None:
+    """The prior's variance of each column's weights, relative to the largest."""
+    scale = estimator.model_.prior_scale.get("0/weight")
+    if scale is None or scale.ndim != 2:
+        return None
+    of_feature, encoder = np.square(scale[:, 0]), estimator.encoder_
+    if encoder is not None:
+        owners = np.array(encoder.feature_columns, object)
+        of_feature = np.array([of_feature[owners == name].max() for name in encoder.names])
+    told = len(of_feature) == n_columns and np.isfinite(of_feature).all() and np.ptp(of_feature) > 0
+    return of_feature / of_feature.max() if told else None
