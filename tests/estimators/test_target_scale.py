@@ -5,6 +5,7 @@ import pytest
 
 import anchored
 from anchored import AnchoredClassifier, AnchoredRegressor
+from anchored.reporting.making import comparison
 from anchored.tables.reading import Table
 
 QUICK = {"hidden": (12,), "n_members": 4, "epochs": 60, "random_state": 0}
@@ -58,7 +59,9 @@ def test_functions_and_the_exact_limit_are_on_it(fitted):
     draws = np.array([f(x) for f in fitted.sample_functions(4, random_state=0)])
     np.testing.assert_allclose(draws.mean(axis=0), fitted.predict(x), rtol=1e-4)
     assert np.corrcoef(np.log(draws.mean(axis=0)), np.log(y))[0, 1] > 0.9
-    assert 0.05 < fitted.compare_to_gp(x).epistemic_ratio < 20
+    compared = fitted.compare_to_gp(x)
+    assert 0.05 < compared.epistemic_ratio < 20
+    assert comparison(fitted, x, fitted.predict_dist(x)) == compared  # as reports do it
 
 
 @pytest.mark.parametrize(

@@ -371,8 +371,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         exact = gp.condition(kernel, rows, targets, noise_var, weight)
 
         def standardised(dist: Predictive) -> Predictive:
-            dist = dist if dist.latent is None else dist.latent  # the networks' own scale
-            members = dist.members
+            members = dist.on_own_scale.members
             assert members is not None
             members = members.reshape(*members.shape[:2], -1)
             members = (members - part.mean) / part.scale

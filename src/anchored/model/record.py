@@ -248,5 +248,5 @@ def disagreement(outputs: np.ndarray, dist: Predictive) -> np.ndarray:
     """
     if dist.family == "categorical":
         return np.stack([dist.mutual_information, special.logit_spread(outputs)], axis=1)
-    deviation = np.sqrt((dist if dist.latent is None else dist.latent).epistemic_var)
+    deviation = np.sqrt(dist.on_own_scale.epistemic_var)
     return deviation[:, None] if deviation.ndim == 1 else deviation

@@ -91,6 +91,11 @@ class Predictive:
             members=members,
         )
 
+    @property
+    def on_own_scale(self) -> "Predictive":
+        """The predictive on the scale that the networks predict: ``latent``, or this one."""
+        return self if self.latent is None else self.latent
+
     def of_family(self, family: str) -> "Predictive":
         """The same moments under another family."""
         latent = None if self.latent is None else self.latent.of_family(family)
@@ -170,7 +175,7 @@ class Predictive:
     def quantiles(self, levels) -> np.ndarray:
         """Quantiles [level, batch, ...] of each marginal; ``levels`` lie in (0, 1)."""
         if self.warp is not None:
-            return self.warp.inverse(self._on_scale().quantiles(levels))
+            return self.warp.inverse(self.on_own_scale.quantiles(levels))
         location, scale, dof = self._location_scale()
         return np.stack(
             [location + scale * self._standard_quantile(q, dof) for q in checked_levels(levels)]
@@ -195,10 +200,6 @@ class Predictive:
         columns = [special.quantile(s, dof[..., i]) for i, s in enumerate(score.tolist())]
         return np.stack(columns, axis=-1)
 
-    def _on_scale(self) -> "Predictive":
-        assert self.latent is not None
-        return self.latent
-
     def held_out(self, y, weight: np.ndarray) -> Conformal | None:
         """What targets ``y`` [batch] that the members had not seen say of this predictive."""
         return Conformal.fit(self._scores(self.observed(y)), weight)
@@ -217,7 +218,7 @@ class Predictive:
         from anchored.prediction import student
 
         if self.warp is not None:
-            return self._on_scale().cdf(self.warp.forward(self.observed(y)))
+            return self.on_own_scale.cdf(self.warp.forward(self.observed(y)))
         scores = self._scores(self.observed(y))
         return student.level(scores if self.conformal is None else self.conformal.actual(scores))
 
@@ -233,7 +234,7 @@ class Predictive:
         from anchored.prediction import student
 
         if self.warp is not None:
-            y, warp, on_scale = self.observed(y), self.warp, self._on_scale()
+            y, warp, on_scale = self.observed(y), self.warp, self.on_own_scale
             return _crps(y, self.cdf(y), lambda level: warp.inverse(on_scale._at(level)))
         location, scale, dof = self._location_scale()
         error = self.observed(y) - location
@@ -262,7 +263,7 @@ class Predictive:
         ``random_state`` is a seed or a NumPy generator.
         """
         if self.warp is not None:
-            return self.warp.inverse(self._on_scale().sample(n, random_state))
+            return self.warp.inverse(self.on_own_scale.sample(n, random_state))
         rng = np.random.default_rng(random_state)
         if self.family in CONTINUOUS:
             from anchored.prediction import student
@@ -303,7 +304,7 @@ class Predictive:
         from anchored.prediction import student
 
         if self.warp is not None:
-            on_scale = self._on_scale()._location_scale_log_density(self.warp.forward(y))
+            on_scale = self.on_own_scale._location_scale_log_density(self.warp.forward(y))
             return on_scale + self.warp.log_slope(y)
         location, scale, dof = self._location_scale()
         log = student.log_density((y - location) / scale, dof) - np.log(scale)

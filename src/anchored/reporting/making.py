@@ -85,8 +85,9 @@ def comparison(estimator, X, dist: Predictive) -> GPComparison | str | None:
     """A regressor beside the exact answer on some rows, or why there is none; None for classes."""
     if not isinstance(estimator, AnchoredRegressor):
         return None
-    assert dist.members is not None
-    members = dist.members[:, :_GP_ROWS]
+    own = dist.on_own_scale.members
+    assert own is not None
+    members = own[:, :_GP_ROWS]
     some = Predictive.from_members(members, np.zeros_like(members))
     try:
         return estimator.compare_to_gp(take_rows(X, np.arange(members.shape[1])), some)
