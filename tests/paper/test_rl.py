@@ -91,6 +91,7 @@ def push_record(tmp_path_factory):
     settings = dataclasses.replace(
         rl_push.PRESETS["smoke"],
         n_episodes=200,
+        greedy_episodes=200,
         n_judged=20,
         agent=dataclasses.replace(rl_push.PRESETS["smoke"].agent, n_updates=20),
     )

@@ -8,6 +8,7 @@ import numpy as np
 from anchored.paper.plotting import BLUE, GREEN, GREY, ORANGE, SERIES
 from anchored.paper.runner import Record
 
+N_BINS = 80  # points of a learning curve
 _TITLES = {"A": "A. Clear optimal action", "B": "B. Goal achieved", "C": "C. Never seen before"}
 _ACTIONS = ("forward", "back", "left", "right")
 _LINES = {"anchored": "anchored, Thompson", "epsilon-greedy": "one network, epsilon-greedy"}
@@ -78,15 +79,15 @@ def unpacked(image: dict) -> np.ndarray:
 
 def _curves(figure, grid, numbers: dict, settings: dict) -> None:
     inner = grid[3, :].subgridspec(1, 2)
+    size = settings["n_episodes"] / 1000 / N_BINS
     for column, (what, label) in enumerate(
-        (("curve", "reward a step"), ("success", "at the goal at the end"))
+        (("curve", "reward a step"), ("success", "share that end at the goal"))
     ):
         ax = figure.add_subplot(inner[0, column])
         for (name, words), (colour, _) in zip(_LINES.items(), SERIES, strict=False):
             values = numbers[name][what]
-            size = settings["n_episodes"] / 80
             ax.plot(size * (np.arange(len(values)) + 0.5), values, color=colour, label=words)
-        ax.set(xlabel="episodes", ylabel=label, xlim=(0, settings["n_episodes"]))
+        ax.set(xlabel="thousand episodes", ylabel=label, xlim=(0, settings["n_episodes"] / 1000))
         if column == 0:
             ax.axhline(-0.4, color=GREY, lw=0.8, ls=":", label="the paper's end")
             ax.legend(fontsize=7, frameon=False)

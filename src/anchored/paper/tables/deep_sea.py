@@ -21,6 +21,8 @@ from anchored.rl.q_agent import Played, QAgent
 from anchored.rl.q_settings import QSettings
 
 _SHARE = 0.1  # of the episodes that must have the treasure
+_FAST = "-fast"
+_SLOW = ("bootstrap", "plain")  # a run that finds nothing takes longest: these come last
 _TREASURE = 0.5  # a total above has it
 
 
@@ -31,23 +33,28 @@ class Settings:
     methods: tuple[str, ...] = (
         "anchored",
         "randomised-priors",
+        "anchored-fast",
+        "randomised-priors-fast",
+        "epsilon-greedy",
         "bootstrap",
         "plain",
-        "epsilon-greedy",
     )
     sizes: tuple[int, ...] = (10, 20)  # for all methods
     n_seeds: int = 10
     n_episodes: int = 2000
-    large: tuple[int, ...] = (30, 40, 50)  # for the first two alone ...
-    large_seeds: int = 2
+    large: tuple[int, ...] = (30, 40, 50)  # for the first two alone
+    large_seeds: int = 1
     large_episodes: int = 10_000
     n_members: int = 20
     hidden: tuple[int, ...] = (50, 50)
     gamma: float = 0.99
     n_updates: int = 10  # an episode
     target_every: int = 4
+    learning_rate: float = 0.001
+    fast_rate: float = 0.005
     noise_var: float = 0.01
-    prior_scale: float = 1.0  # of both methods with a prior, on a first layer of the same prior
+    first_var: float = 0.01  # of the weights of a cell and of the biases, for all methods
+    prior_scale: float = 30.0
     epsilon: float = 0.05
 
 
@@ -56,6 +63,8 @@ PRESETS = ABOUT.presets_of(Settings())
 METHODS = {
     "anchored": "anchored",
     "randomised-priors": "randomised priors",
+    "anchored-fast": "anchored, faster rate",
+    "randomised-priors-fast": "randomised priors, faster rate",
     "bootstrap": "bootstrap",
     "plain": "plain ensemble",
     "epsilon-greedy": "epsilon-greedy, one network",
@@ -64,20 +73,21 @@ METHODS = {
 
 def agent_of(s: Settings, method: str) -> QSettings:
     """What makes the methods different; all else is alike."""
-    single = method == "epsilon-greedy"
+    single, plain = method == "epsilon-greedy", method in ("plain", "epsilon-greedy")
     return QSettings(
-        method="unconstrained" if method in ("plain", "epsilon-greedy") else method,
+        method="unconstrained" if plain else method.removesuffix(_FAST),
         n_members=1 if single else s.n_members,
         epsilon=s.epsilon if single else 0.0,
         hidden=s.hidden,
         gamma=s.gamma,
-        learning_rate=0.001,
+        learning_rate=s.fast_rate if method.endswith(_FAST) else s.learning_rate,
         batch_size=128,
         train_every=1,
         n_updates=s.n_updates,
         target_every=s.target_every,
         capacity=10_000,
         noise_var=s.noise_var,
+        first_var=s.first_var,
         prior_scale=s.prior_scale,
     )
 
@@ -85,9 +95,11 @@ def agent_of(s: Settings, method: str) -> QSettings:
 def plan(s: Settings, context: Context) -> list[Cell]:
     methods = chosen("methods", context.methods, METHODS, s.methods)
     n_seeds = context.splits or s.n_seeds
-    runs = [(size, seed, m) for size in s.sizes for seed in range(n_seeds) for m in methods]
-    few = [m for m in methods if m in s.methods[:2]]
+    few, last = ([m for m in methods if m in some] for some in (s.methods[:2], _SLOW))
+    first = [m for m in methods if m not in last]
+    runs = [(size, seed, m) for size in s.sizes for seed in range(n_seeds) for m in first]
     runs += [(size, seed, m) for size in s.large for seed in range(s.large_seeds) for m in few]
+    runs += [(size, seed, m) for seed in range(n_seeds) for size in s.sizes for m in last]
     cells = []
     for size, seed, method in runs:
         most = s.n_episodes if size in s.sizes else s.large_episodes
