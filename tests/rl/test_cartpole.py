@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchored.rl.box_shell import as_gymnasium, box_sizes
-from anchored.rl.environments.cartpole import CartPoleState, CartPoleSwingUp, TrueModel
+from anchored.rl import shell
+from anchored.rl._gymnasium import box_sizes
+from anchored.rl.environments.cartpole import CartPoleSwingUp, TrueModel
 
 gym = pytest.importorskip("gymnasium")
 
@@ -37,7 +38,7 @@ def test_dynamics_are_those_of_gymnasium(rng):
     step = jax.jit(env.step)
     for action in actions:
         expected = gymnasium_dynamics(env, physics, action)
-        state = CartPoleState(jnp.asarray(physics, jnp.float32), jnp.int32(0))
+        state = jnp.asarray(physics, jnp.float32)
         _, seen, _, _ = step(jax.random.key(0), state, jnp.array([action]))
         np.testing.assert_allclose(seen, expected, rtol=1e-5, atol=1e-5)
         physics = expected
@@ -62,7 +63,7 @@ def test_noise_has_the_variance_asked_for():
     state = env.reset(jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), n)
     seen = jax.vmap(lambda key: env.step(key, state, jnp.ones(1))[1])(keys)
-    off = np.asarray(seen) - np.asarray(env.dynamics(state.physics, jnp.ones(1)))
+    off = np.asarray(seen) - np.asarray(env.dynamics(state, jnp.ones(1)))
     error = 0.005 * np.sqrt(2 / n)  # of a variance of normals
     np.testing.assert_allclose(off.var(axis=0), 0.005, atol=4 * error)
     np.testing.assert_allclose(off.mean(axis=0), 0.0, atol=4 * np.sqrt(0.005 / n))
@@ -82,7 +83,7 @@ def test_the_true_model_is_the_environment():
     key, action = jax.random.key(1), jnp.array([0.3])
     _, seen, reward, _ = env.step(jax.random.clone(key), state, action)
     noise = jax.random.normal(key, (1, 1, 4))
-    reached, expected = TrueModel(env).step(noise, state.physics[None, None], action[None, None])
+    reached, expected = TrueModel(env).step(noise, state[None, None], action[None, None])
     np.testing.assert_allclose(reached[0, 0], seen, rtol=1e-6)
     assert float(expected[0, 0]) == pytest.approx(float(reward), rel=1e-5)
 
@@ -90,7 +91,7 @@ def test_the_true_model_is_the_environment():
 def test_the_shell_passes_gymnasium_s_checker():
     from gymnasium.utils.env_checker import check_env
 
-    env = as_gymnasium(CartPoleSwingUp(noise_var=0.001, max_steps=3))
+    env = shell(CartPoleSwingUp(noise_var=0.001, max_steps=3))
     with pytest.warns(UserWarning, match=r"Box observation space m.*infinity"):
         check_env(env, skip_render_check=True)
     env.reset(seed=1)
@@ -103,7 +104,7 @@ def test_the_shell_passes_gymnasium_s_checker():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("CartPole-v1", "`env.action_space` must be a Box of one dimension.*q_learning"),
+        ("CartPole-v1", "`env.action_space` must be a Box of one dimension.*QAgent"),
         ("FrozenLake-v1", "`env.observation_space` must be a Box of one dimension.*Flatten"),
     ],
 )
@@ -113,7 +114,7 @@ def test_wrong_spaces_are_refused(name, message):
 
 
 def test_actions_without_bounds_are_refused():
-    env = as_gymnasium(CartPoleSwingUp())
+    env = shell(CartPoleSwingUp())
     env.action_space = gym.spaces.Box(-np.inf, np.inf, (1,))
     with pytest.raises(ValueError, match=r"finite bounds.*RescaleAction"):
         box_sizes(env)
@@ -130,5 +131,5 @@ def test_bad_values_are_refused():
 
 def test_without_gymnasium_there_is_advice(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "anchored\[rl\]"'):
-        as_gymnasium(CartPoleSwingUp())
+    with pytest.raises(ImportError, match=r'pip install "anchored\[rl\]"'):
+        shell(CartPoleSwingUp())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anchored.errors import ModelFileError
-from anchored.rl.box_shell import as_gymnasium
+from anchored.rl import shell
 from anchored.rl.dynamics import DynamicsSettings
 from anchored.rl.environments.cartpole import CartPoleSwingUp
 from anchored.rl.planning import CrossEntropy, RandomShooting
@@ -45,7 +45,7 @@ def stop_after(n):
     return on_trial
 
 
-@pytest.mark.parametrize("env", [PURE, as_gymnasium(PURE)], ids=["pure", "gymnasium"])
+@pytest.mark.parametrize("env", [PURE, shell(PURE)], ids=["pure", "gymnasium"])
 def test_a_killed_run_goes_on_with_the_same_curve(env, tmp_path):
     file = tmp_path / "agent.safetensors"
     whole = agent().fit(env, 3)
@@ -85,12 +85,12 @@ def test_a_file_needs_its_functions_and_its_settings(fitted, tmp_path):
 
 def test_the_reward_may_be_learnt_by_random_shooting():
     settings = dataclasses.replace(QUICK, planner=RandomShooting(6, horizon=2))
-    found = agent(settings, reward=None).fit(as_gymnasium(PURE), 2)
+    found = agent(settings, reward=None).fit(shell(PURE), 2)
     assert found.predict(np.zeros((1, 4)), np.zeros((1, 1))).mean.shape == (1, 5)
 
 
 def test_an_episode_that_never_ends_is_cut():
-    endless = as_gymnasium(dataclasses.replace(PURE, max_steps=10**6))
+    endless = shell(dataclasses.replace(PURE, max_steps=10**6))
     assert int(agent().fit(endless, 1).model_.seen) == QUICK.max_steps
 
 
@@ -103,7 +103,7 @@ def test_numbers_that_are_none_are_told_and_nothing_is_lost(what, tmp_path):
                 (seen * np.nan, reward, *rest) if what == "observation" else (seen, np.nan, *rest)
             )
 
-    file, good = tmp_path / "agent", as_gymnasium(PURE)
+    file, good = tmp_path / "agent", shell(PURE)
     learner = agent().fit(good, 1, checkpoint=file)
     with pytest.raises(ValueError, match=f"`env` gave {what} .*nan.* must be finite"):
         learner.fit(Spoiled(good), 2, checkpoint=file)

@@ -2,10 +2,17 @@
 
 from typing import Any
 
+import numpy as np
+
 _MISSING = (
     'Gymnasium is needed for this environment and is not installed; pip install "anchored[rl]". '
     "Environments in pure JAX (`anchored.rl.PureEnvironment`) do without."
 )
+
+_ADVICE = {
+    "observation_space": "Wrap it with gymnasium.wrappers.FlattenObservation.",
+    "action_space": "For discrete actions use `anchored.rl.QAgent`.",
+}
 
 
 def gymnasium() -> Any:
@@ -34,10 +41,32 @@ def spaces_of(observed: Any, acted: Any) -> tuple[int, int]:
     return int(observed.shape[0]), int(acted.n)
 
 
+def box_sizes(env: Any) -> tuple[int, np.ndarray, np.ndarray]:
+    """Numbers in an observation, and the bounds of actions, of a Gymnasium environment."""
+    if not (hasattr(env, "observation_space") and hasattr(env, "action_space")):
+        raise TypeError(
+            f"`env` must be a Gymnasium environment, or one written in JAX as "
+            f"`anchored.rl.PureEnvironment` says; got {type(env).__name__}."
+        )
+    box = gymnasium().spaces.Box
+    for name in ("observation_space", "action_space"):
+        space = getattr(env, name)
+        if not (isinstance(space, box) and len(space.shape) == 1):
+            raise ValueError(
+                f"`env.{name}` must be a Box of one dimension to plan in; got {space}. "
+                + _ADVICE[name]
+            )
+    low, high = env.action_space.low, env.action_space.high
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low < high)):
+        raise ValueError(
+            f"`env.action_space` must have finite bounds, low below high; got {env.action_space}. "
+            "Wrap it with gymnasium.wrappers.RescaleAction."
+        )
+    return env.observation_space.shape[0], low.astype(np.float32), high.astype(np.float32)
+
+
 def checked_row(observation: Any, reward: Any, step: int) -> None:
     """An error if the environment gave a number that is none."""
-    import numpy as np
-
     for name, value in (("observation", observation), ("reward", reward)):
         if not np.all(np.isfinite(value)):
             raise ValueError(

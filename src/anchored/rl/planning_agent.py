@@ -18,7 +18,7 @@ from anchored.core.tree import leaf_paths, on_device
 from anchored.errors import ModelFileError, bad_value
 from anchored.model import tensors
 from anchored.prediction.predictive import Predictive
-from anchored.rl.box_shell import box_sizes
+from anchored.rl._gymnasium import box_sizes
 from anchored.rl.dynamics import (
     DynamicsModel,
     DynamicsSettings,
@@ -27,9 +27,9 @@ from anchored.rl.dynamics import (
     check_members,
     same,
 )
+from anchored.rl.environments.pure import ContinuousEnvironment
 from anchored.rl.planning import Bounds, CrossEntropy, RandomShooting, decide, rest
 from anchored.rl.trials import (
-    PureEnvironment,
     Trial,
     checked_numbers,
     gymnasium_trial,
@@ -119,7 +119,7 @@ class PlanningAgent:
 
         Parameters
         ----------
-        env : pure (`anchored.rl.trials.PureEnvironment`) or Gymnasium's.
+        env : pure (`anchored.rl.PureEnvironment`) or Gymnasium's.
         checkpoint : file written after each trial; if it is there, learning goes on from it.
         on_trial : told of each trial.
         """
@@ -238,7 +238,7 @@ class PlanningAgent:
     def _trial(self, env: Any, number: int) -> Trial:
         s, key = self.settings, self._key(number)
         at_random = number < s.n_random_trials
-        if isinstance(env, PureEnvironment):
+        if isinstance(env, ContinuousEnvironment):
             model = None if at_random else self.model_
             trial = pure_trial(env, s.planner, s.n_particles, model, key)
             for name in ("next_observation", "reward"):
@@ -257,7 +257,7 @@ class PlanningAgent:
 
 
 def _sizes(env: Any) -> tuple[int, np.ndarray, np.ndarray]:
-    if isinstance(env, PureEnvironment):
+    if isinstance(env, ContinuousEnvironment):
         return env.n_observed, env.action_low, env.action_high
     return box_sizes(env)
 

@@ -19,7 +19,7 @@ from anchored.prediction.predictive import Predictive
 from anchored.rl import keeping
 from anchored.rl._gymnasium import spaces_of
 from anchored.rl.collecting import Policy, Source, played_by, source_of, together
-from anchored.rl.environments.pure import PureEnvironment
+from anchored.rl.environments.pure import DiscreteEnvironment
 from anchored.rl.q_learning import (
     Curve,
     Episodes,
@@ -275,7 +275,7 @@ class QAgent:
             if stop:
                 return
 
-    def _pure_rounds(self, env: PureEnvironment, n_rounds: int) -> None:
+    def _pure_rounds(self, env: DiscreteEnvironment, n_rounds: int) -> None:
         state, curve, n_done = rounds(
             env, self.settings, _BLOCK, self._fitted(), jnp.int32(n_rounds)
         )
@@ -308,7 +308,7 @@ _values = jax.jit(member_values)
 
 
 def _is_pure(env: Any) -> bool:
-    return isinstance(env, PureEnvironment)
+    return isinstance(env, DiscreteEnvironment)
 
 
 def _sizes_of(env: Any, source: Source | None) -> tuple[int, int]:

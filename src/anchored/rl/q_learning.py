@@ -28,7 +28,7 @@ from anchored.core.score_noise import row_bits
 from anchored.core.state import Batch, EnsembleState, advance
 from anchored.core.training import Schedule, begin
 from anchored.core.tree import Raveller, leaf_paths, on_device, squared_distance
-from anchored.rl.environments.pure import PureEnvironment
+from anchored.rl.environments.pure import DiscreteEnvironment
 from anchored.rl.q_settings import Q_METHODS, QSettings
 from anchored.rl.replay import Replay
 from anchored.typing import Array, Network
@@ -200,7 +200,7 @@ def chosen_action(q: Array, key: Array, epsilon: Array) -> Array:
 
 
 def play(
-    env: PureEnvironment, settings: QSettings, state: QState, episode: Array, best: bool = False
+    env: DiscreteEnvironment, settings: QSettings, state: QState, episode: Array, best: bool = False
 ) -> Episodes:
     """One episode [step, ...], by one member, or the ``best`` by the mean of all of them."""
     member, key_world, key_player = episode_keys(settings, state.seed, episode)
@@ -286,7 +286,7 @@ def _trained(settings: QSettings, state: QState, n_updates: Array) -> EnsembleSt
 
 @partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
 def rounds(
-    env: PureEnvironment, settings: QSettings, most: int, state: QState, n_rounds: Array
+    env: DiscreteEnvironment, settings: QSettings, most: int, state: QState, n_rounds: Array
 ) -> tuple[QState, Curve, Array]:
     """The state after ``n_rounds`` rounds, at most ``most``, and their curve [round, episode].
 
@@ -315,6 +315,8 @@ learned = jax.jit(learn, static_argnums=0, donate_argnums=1)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def evaluated(env: PureEnvironment, settings: QSettings, state: QState, numbers: Array) -> Curve:
+def evaluated(
+    env: DiscreteEnvironment, settings: QSettings, state: QState, numbers: Array
+) -> Curve:
     """The curve [episode] of episodes of these numbers, by the mean of the members."""
     return curve_of(jax.vmap(lambda number: play(env, settings, state, number, True))(numbers))

@@ -1,11 +1,11 @@
 """Trials of an agent that plans: of a pure environment in one compiled program, or step by step.
 
-A pure environment is written in JAX (`PureEnvironment`); any other is Gymnasium's.
+A pure environment is written in JAX (`ContinuousEnvironment`); any other is Gymnasium's.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,33 +14,9 @@ import numpy as np
 from anchored.core.rows import padded_size
 from anchored.core.tree import Carried, as_pytree, from_pytree
 from anchored.rl.dynamics import Steps
+from anchored.rl.environments.pure import ContinuousEnvironment
 from anchored.rl.planning import Bounds, Planner, Simulator, next_plan, rest
 from anchored.typing import Array
-
-
-@runtime_checkable
-class PureEnvironment(Protocol):
-    """An environment of pure functions; a pytree, or hashable."""
-
-    @property
-    def max_steps(self) -> int: ...
-
-    @property
-    def n_observed(self) -> int: ...
-
-    @property
-    def action_low(self) -> np.ndarray: ...
-
-    @property
-    def action_high(self) -> np.ndarray: ...
-
-    def reset(self, key: Array) -> Any: ...
-
-    def observe(self, state: Any) -> Array: ...
-
-    def step(self, key: Array, state: Any, action: Array) -> tuple[Any, Array, Array, Array]:
-        """State, observation, reward, and whether the episode is over."""
-        ...
 
 
 class Trial(NamedTuple):
@@ -59,7 +35,7 @@ class Trial(NamedTuple):
 
 
 def pure_trial(
-    env: PureEnvironment,
+    env: ContinuousEnvironment,
     planner: Planner,
     n_particles: int,
     simulator: Simulator | None,
@@ -74,7 +50,7 @@ def pure_trial(
 def _pure_steps(
     planner: Planner, n_particles: int, carried: Carried, model: Carried | None, key: Array
 ) -> Steps:
-    env: PureEnvironment = from_pytree(carried)
+    env: ContinuousEnvironment = from_pytree(carried)
     bounds = Bounds(jnp.asarray(env.action_low), jnp.asarray(env.action_high))
     key_reset, key_steps = jax.random.split(key)
 

@@ -17,7 +17,6 @@ at the state that was reached; the goal is the tip of an upright pole in the mid
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,13 +27,6 @@ from anchored.typing import Array, Number
 
 _HANGING = (0.0, math.pi, 0.0, 0.0)
 _SPREAD = 0.05  # deviation of the first state around the hanging pole
-
-
-class CartPoleState(NamedTuple):
-    """Where an episode stands."""
-
-    physics: Array  # place, angle, speed, turning speed
-    n_steps: Array
 
 
 @jax.tree_util.register_dataclass
@@ -90,21 +82,16 @@ class CartPoleSwingUp:
     def action_high(self) -> np.ndarray:
         return np.array([1.0], np.float32)
 
-    def reset(self, key: Array) -> CartPoleState:
-        physics = jnp.asarray(_HANGING) + _SPREAD * jax.random.normal(key, (self.n_observed,))
-        return CartPoleState(physics, jnp.int32(0))
+    def reset(self, key: Array) -> Array:
+        return jnp.asarray(_HANGING) + _SPREAD * jax.random.normal(key, (self.n_observed,))
 
-    def observe(self, state: CartPoleState) -> Array:
-        return state.physics
+    def observe(self, state: Array) -> Array:
+        return state
 
-    def step(
-        self, key: Array, state: CartPoleState, action: Array
-    ) -> tuple[CartPoleState, Array, Array, Array]:
-        """The next state, what is seen of it (all), the reward, and whether the episode is over."""
-        physics = self.noisy(jax.random.normal(key, state.physics.shape), state.physics, action)
-        reward = self.reward(state.physics, action, physics)
-        new = CartPoleState(physics, state.n_steps + 1)
-        return new, physics, reward, new.n_steps >= self.max_steps
+    def step(self, key: Array, state: Array, action: Array) -> tuple[Array, Array, Array, Array]:
+        """The next state, what is seen of it (all), the reward, and that nothing is over."""
+        new = self.noisy(jax.random.normal(key, state.shape), state, action)
+        return new, new, self.reward(state, action, new), jnp.array(False)
 
     def noisy(self, noise: Array, physics: Array, action: Array) -> Array:
         """The next state [..., 4] by standard normals of the same shape."""

@@ -2,26 +2,25 @@
 
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from anchored.typing import Array
 
 
 @runtime_checkable
 class PureEnvironment(Protocol):
-    """An environment with discrete actions whose functions JAX can trace, for one episode.
+    """An environment whose functions JAX can trace, for one episode.
 
-    Implementations are hashable (frozen dataclasses): an environment is part of the key under
-    which a compiled program is found again.
+    One of discrete actions is hashable (a frozen dataclass): it is part of the key under which a
+    compiled program is found again. One of continuous actions may also be a pytree, whose numbers
+    then change without another compilation.
 
     Attributes
     ----------
-    n_actions : actions are the whole numbers below it.
     n_observed : length of an observation.
     max_steps : an episode that has not ended after as many steps is cut off, and the agent learns
         that it would have gone on.
     """
-
-    @property
-    def n_actions(self) -> int: ...
 
     @property
     def n_observed(self) -> int: ...
@@ -40,3 +39,22 @@ class PureEnvironment(Protocol):
     def step(self, key: Array, state: Any, action: Array) -> tuple[Any, Array, Array, Array]:
         """The next state, its observation, the reward, and whether the episode is over."""
         ...
+
+
+@runtime_checkable
+class DiscreteEnvironment(PureEnvironment, Protocol):
+    """Whose actions are the whole numbers below ``n_actions``."""
+
+    @property
+    def n_actions(self) -> int: ...
+
+
+@runtime_checkable
+class ContinuousEnvironment(PureEnvironment, Protocol):
+    """Whose actions are vectors between two bounds."""
+
+    @property
+    def action_low(self) -> np.ndarray: ...
+
+    @property
+    def action_high(self) -> np.ndarray: ...

@@ -2,51 +2,56 @@
 
 from typing import Any
 
-import gymnasium
 import jax
 import numpy as np
 
-from anchored.rl.environments.pure import PureEnvironment
+from anchored.rl._gymnasium import gymnasium
+from anchored.rl.environments.pure import ContinuousEnvironment, DiscreteEnvironment
 
 
-class Shell(gymnasium.Env):
-    """A `PureEnvironment` with Gymnasium's face; every step is one call of a compiled program."""
+def shell(pure: DiscreteEnvironment | ContinuousEnvironment) -> Any:
+    """The Gymnasium environment of a pure one; ``reset(seed=...)`` sets all that is random.
 
-    metadata = {"render_modes": []}
+    Every step is one call of a compiled program.
 
-    def __init__(self, pure: PureEnvironment, render_mode: str | None = None):
-        self.pure, self.render_mode = pure, render_mode
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (pure.n_observed,))
-        self.action_space = gymnasium.spaces.Discrete(pure.n_actions)
-        self._state: Any = None
-        self._key: Any = None
-        self._n_steps = 0
+    Examples
+    --------
+    >>> from anchored.rl import CartPoleSwingUp, shell
+    >>> env = shell(CartPoleSwingUp(noise_var=0.001))
+    >>> observation, info = env.reset(seed=0)
+    >>> observation.shape
+    (4,)
+    """
+    gym = gymnasium()
+    reset, step, observe = jax.jit(pure.reset), jax.jit(pure.step), jax.jit(pure.observe)
+    if isinstance(pure, DiscreteEnvironment):
+        actions = gym.spaces.Discrete(pure.n_actions)
+    else:
+        actions = gym.spaces.Box(pure.action_low, pure.action_high, dtype=np.float32)
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None):
-        super().reset(seed=seed)
-        self._key = jax.random.key(int(self.np_random.integers(2**31)))
-        self._state, observation = _reset(self.pure, self._key)
-        self._n_steps = 0
-        return np.asarray(observation, np.float32), {}
+    class Shell(gym.Env):
+        metadata = {"render_modes": []}
+        observation_space = gym.spaces.Box(-np.inf, np.inf, (pure.n_observed,), np.float32)
+        action_space = actions
+        spec = None
+        render_mode = None
 
-    def step(self, action):
-        key = jax.random.fold_in(self._key, self._n_steps)
-        self._state, *seen = _step(self.pure, key, self._state, int(action))
-        observation, reward, done = map(np.asarray, seen)
-        self._n_steps += 1
-        cut = self._n_steps >= self.pure.max_steps and not done
-        return observation.astype(np.float32), float(reward), bool(done), bool(cut), {}
+        def reset(self, *, seed: int | None = None, options: dict | None = None):
+            super().reset(seed=seed)
+            self._state, self._n_steps = reset(self._key()), 0
+            return np.asarray(observe(self._state), np.float32), {}
 
+        def step(self, action):
+            action = np.asarray(action, action_type)
+            if not np.isfinite(action).all():
+                raise ValueError(f"`action` must be finite; got {action.tolist()}.")
+            self._state, seen, reward, done = step(self._key(), self._state, action)
+            self._n_steps += 1
+            cut = self._n_steps >= pure.max_steps and not done  # the clock ends it, not the task
+            return np.asarray(seen, np.float32), float(reward), bool(done), bool(cut), {}
 
-def shell(pure: PureEnvironment) -> Shell:
-    """The Gymnasium environment of a pure one."""
-    return Shell(pure)
+        def _key(self):
+            return jax.random.key(int(self.np_random.integers(2**31)))
 
-
-def _reset_of(pure, key):
-    state = pure.reset(jax.random.fold_in(key, 2**31 - 1))
-    return state, pure.observe(state)
-
-
-_reset = jax.jit(_reset_of, static_argnums=0)
-_step = jax.jit(lambda pure, key, state, action: pure.step(key, state, action), static_argnums=0)
+    action_type = np.int32 if isinstance(pure, DiscreteEnvironment) else np.float32
+    return Shell()
