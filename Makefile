@@ -73,6 +73,7 @@ bench-weak-spots: .venv/test  ## where error bars are known to be weak: coverage
 
 bench-rl: .venv/bench  ## agents beside a plain PyTorch loop, minutes; fails below a target
 	$(BIN)/python -m benchmarks.rl
+	$(BIN)/python -m benchmarks.rl_planning
 
 bench-demo: .venv/test  ## pictures a second, delays, fifty clients and hostile messages, minutes
 	$(BIN)/python -m benchmarks.demo

@@ -13,7 +13,11 @@ PAGE = DOCS / "reinforcement_learning.md"
 RECORDS = DOCS / "reinforcement_learning"
 BENCH = Path(__file__).parent / "results" / "rl.json"
 # The preset shown of each experiment: the first that has a record.
-SHOWN = {"fig-rl-push": ("paper", "cpu"), "table-deep-sea": ("cpu",)}
+SHOWN = {
+    "fig-rl-push": ("paper", "cpu"),
+    "table-deep-sea": ("cpu",),
+    "fig-rl-cartpole": ("paper", "cpu"),
+}
 
 
 def page() -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from anchored.paper.figures.rl_cartpole_record import main_settings
 from anchored.paper.prose import rendered
 
 
@@ -14,4 +15,13 @@ def rl_page(
     Sections of experiments that have no record are left out. ``pictures`` is the folder that has
     one for each preset; ``bench`` is the record of the benchmark.
     """
-    return rendered("reinforcement_learning.md.j2", records=records, bench=bench, pictures=pictures)
+    found, cartpole = records.get("fig-rl-cartpole"), None
+    if found is not None:
+        cartpole = rendered(
+            "rl_cartpole.md.j2",
+            record=found,
+            s=main_settings(found),
+            pictures=f"{pictures}/{found['preset']}",
+        )
+    given = {"records": records, "bench": bench, "pictures": pictures, "cartpole": cartpole}
+    return rendered("reinforcement_learning.md.j2", **given)
