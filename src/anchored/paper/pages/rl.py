@@ -5,11 +5,10 @@ from typing import Any
 
 from anchored.paper.figures.rl_cartpole_record import main_settings
 from anchored.paper.prose import rendered
+from anchored.paper.runner import Record
 
 
-def rl_page(
-    records: Mapping[str, Mapping[str, Any]], bench: Mapping[str, Any] | None, pictures: str
-) -> str:
+def rl_page(records: Mapping[str, Record], bench: Mapping[str, Any] | None, pictures: str) -> str:
     """Markdown of the records by the name of their experiment.
 
     Sections of experiments that have no record are left out. ``pictures`` is the folder that has
