@@ -1,4 +1,4 @@
-"""Figure 9: an agent that pushes a cube to a goal knows where it does not know.
+"""Appendix C: an agent that pushes a cube to a goal knows where it does not know.
 
 A cell is a run of one agent. A run is kept in the folder of the record every half minute, and goes
 on from there.
@@ -49,7 +49,7 @@ _AGENT = QSettings(
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Appendix E.5. What the paper does not give is ours, see the page."""
+    """Appendix E. What the paper does not give is ours, see the page."""
 
     environment: str = "fetch"  # or planar, its stand-in
     n_episodes: int = 40_000
