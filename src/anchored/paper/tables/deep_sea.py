@@ -236,13 +236,23 @@ def findings(record: Record) -> list[str]:
 
 
 def draw(figure, record: Record) -> None:
-    """For each size that all methods met, the share of seeds that found the treasure so far."""
+    """The share of seeds that found the treasure so far, and when; methods stand side by side."""
     runs = by_method(record)
-    sizes = shared_sizes(runs)
     left, right = figure.subplots(1, 2)
-    size = sizes[-1]
-    for (method, of_size), (colour, marker) in zip(runs.items(), SERIES, strict=False):
-        some = list(of_size[size].values())
+    size = _largest_met(runs)
+    most = max(len(of_size.get(size, {})) for of_size in runs.values())
+    for i, (method, of_size) in enumerate(runs.items()):
+        colour, marker = SERIES[i]
+        some = list(of_size.get(size, {}).values())
+        aside = 0.7 * (i - (len(runs) - 1) / 2)
+        for n, of_seed in of_size.items():
+            for run in of_seed.values():
+                open_ = run["found"] is None
+                y = run["n_episodes"] if open_ else run["found"]
+                fill = "none" if open_ else colour
+                right.plot(n + aside, y, marker, color=colour, mfc=fill, ms=4)
+        if 2 * len(some) <= most:  # too few seeds to stand beside the others
+            continue
         end = max(run["n_episodes"] for run in some)
         found = sorted(run["found"] for run in some if run["found"] is not None)
         share = np.arange(len(found) + 1) / len(some)
@@ -253,14 +263,16 @@ def draw(figure, record: Record) -> None:
             color=colour,
             label=METHODS[method],
         )
-        for n, of_seed in of_size.items():
-            for run in of_seed.values():
-                open_ = run["found"] is None
-                y = run["n_episodes"] if open_ else run["found"]
-                right.plot(n, y, marker, color=colour, mfc="none" if open_ else colour, ms=4)
     left.set(xlabel="episodes", ylabel="share of seeds", title=f"found the treasure, size {size}")
     left.legend(fontsize=7, frameon=False)
     right.set(xlabel="size", ylabel="episodes", yscale="log", title="first treasure; hollow: none")
+    right.set_xticks(sorted({n for of_size in runs.values() for n in of_size}))
+
+
+def _largest_met(runs: dict) -> int:
+    """The largest size that some method met with several seeds."""
+    met = (n for of_size in runs.values() for n, of_seed in of_size.items() if len(of_seed) > 1)
+    return max(met, default=shared_sizes(runs)[-1])
 
 
 EXPERIMENT = Experiment(
