@@ -61,7 +61,7 @@ def fetch_push(like: PlanarPush | None = None, render_mode: str | None = None) -
     """FetchPush-v4 with the paper's changes; lengths and noise are those of ``like``."""
     like = like or PlanarPush()
     try:
-        import gymnasium_robotics
+        import gymnasium_robotics  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError(_MISSING) from error
     gymnasium.register_envs(gymnasium_robotics)
