@@ -43,6 +43,14 @@ def test_means_are_right_in_the_large(fitted):
     assert abs(fitted.predict(x).mean() - y.mean()) < error
 
 
+def test_one_member_has_a_mean_too():
+    """Without held-out rows the noise says how far the mean is above the median."""
+    model = AnchoredRegressor(**{**QUICK, "n_members": 1}).fit(*prices(300))
+    warp = model.model_.regression.warp
+    assert warp is not None
+    assert warp.raised == pytest.approx(np.exp(0.09 / 2), abs=0.03)
+
+
 def test_another_process_reads_the_scale(fitted, tmp_path):
     x, _ = prices(50, seed=3)
     fitted.save(tmp_path / "m.safetensors")

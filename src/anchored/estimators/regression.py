@@ -1,5 +1,6 @@
 """The regressor."""
 
+import dataclasses
 import warnings
 from pathlib import Path
 
@@ -203,6 +204,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             noise_var = _average_noise(noise, rows)
         elif given is None and noise_var is not None:
             noise_var = np.maximum(noise_var, _unexplained(ensemble, rows))
+            if warp is not None:  # the mean of a log-normal over its median
+                raised = float(np.exp(noise_var[0] * scaler.scale[0] ** 2 / 2))
+                warp = dataclasses.replace(warp, raised=raised)
         known = getattr(likelihood, "noise_var", None)
         regression = Regression(
             family=self.predictive,
