@@ -81,7 +81,7 @@ def _curves(figure, grid, numbers: dict, settings: dict) -> None:
     inner = grid[3, :].subgridspec(1, 2)
     size = settings["n_episodes"] / 1000 / N_BINS
     for column, (what, label) in enumerate(
-        (("curve", "reward a step"), ("success", "share that end at the goal"))
+        (("curve", "reward a step"), ("success", "ends at the goal"))
     ):
         ax = figure.add_subplot(inner[0, column])
         for (name, words), (colour, _) in zip(_LINES.items(), SERIES, strict=False):
