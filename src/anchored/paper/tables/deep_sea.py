@@ -8,12 +8,13 @@ of the actions is bsuite's. All methods meet the same seas.
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
 
 from anchored.paper.catalogue import CATALOGUE
-from anchored.paper.plotting import SERIES
+from anchored.paper.plotting import GREY, SERIES
 from anchored.paper.prose import sentences
 from anchored.paper.runner import Cell, Context, Experiment, Record, Table, chosen
 from anchored.rl.environments.deep_sea import DeepSea, OneHotMLP
@@ -22,6 +23,7 @@ from anchored.rl.q_settings import QSettings
 
 _SHARE = 0.1  # of the episodes that must have the treasure
 _FAST = "-fast"
+_LINES = (*SERIES, (GREY, "x"))
 _SLOW = ("bootstrap", "plain")  # a run that finds nothing takes longest: these come last
 _TREASURE = 0.5  # a total above has it
 
@@ -173,22 +175,37 @@ def psi_of(sizes: dict[int, dict[int, dict]], of_sizes: list[int]) -> tuple[floa
     )
 
 
-def shared_sizes(runs: dict) -> list[int]:
-    """Those that every method has met: psi is over them alone."""
-    return sorted(set.intersection(*(set(sizes) for sizes in runs.values())))
+def shared_sizes(runs: dict, methods: Iterable[str]) -> list[int]:
+    """Those that all of some methods have met."""
+    return sorted(set.intersection(*(set(runs[method]) for method in methods)))
+
+
+def pairs(record: Record) -> list[dict]:
+    """psi of anchors and of randomised priors at either rate, over the sizes that both met."""
+    runs, found = by_method(record), []
+    for rate, words in (("", "at the published rate"), (_FAST, "at a rate five times as high")):
+        both = [f"anchored{rate}", f"randomised-priors{rate}"]
+        if set(both) <= set(runs):
+            sizes = shared_sizes(runs, both)
+            values = [psi_of(runs[method], sizes) for method in both]
+            (one, error), (other, other_error) = values
+            clear = abs(one - other) > 2 * math.hypot(error, other_error)
+            better = "" if not clear else "anchors" if one > other else "randomised priors"
+            pair = {"rate": words, "sizes": _listed(sizes), "psi": values, "better": better}
+            found.append(pair)
+    return found
 
 
 def tables(record: Record) -> list[Table]:
     runs = by_method(record)
     sizes = sorted({size for of_size in runs.values() for size in of_size})
-    shared = shared_sizes(runs)
     rows = []
     for method, of_size in runs.items():
-        value, error = psi_of(of_size, shared)
+        value, error = psi_of(of_size, sizes)
         cells = [_shown(of_size.get(size)) for size in sizes]
         either = f"{value:.3f}" + (f" ± {error:.3f}" if math.isfinite(error) else "")
         rows.append((METHODS[method], *cells, either))
-    header = ("method", *(f"size {size}" for size in sizes), f"psi, sizes {_listed(shared)}")
+    header = ("method", *(f"size {size}" for size in sizes), "psi, over the sizes it met")
     title = "Seeds that solved it, and median first episode with the treasure"
     return [Table(title, header, rows)]
 
@@ -210,8 +227,6 @@ def _shown(of_seed: dict[int, dict] | None) -> str:
 
 def findings(record: Record) -> list[str]:
     runs = by_method(record)
-    shared = shared_sizes(runs)
-    values = {method: psi_of(of_size, shared) for method, of_size in runs.items()}
     asked = runs.get("anchored", {}).get(20, {}).values()
     largest = {
         method: max(
@@ -226,8 +241,7 @@ def findings(record: Record) -> list[str]:
     }
     return sentences(
         ABOUT.name,
-        psi=values,
-        sizes=_listed(shared),
+        pairs=pairs(record),
         words=METHODS,
         n_solved=sum(run["solved"] is not None and run["solved"] <= 2000 for run in asked),
         n_asked=len(asked),
@@ -236,22 +250,17 @@ def findings(record: Record) -> list[str]:
 
 
 def draw(figure, record: Record) -> None:
-    """The share of seeds that found the treasure so far, and when; methods stand side by side."""
+    """The share of seeds that found the treasure so far, and when each did by the size."""
     runs = by_method(record)
     left, right = figure.subplots(1, 2)
-    size = _largest_met(runs)
-    most = max(len(of_size.get(size, {})) for of_size in runs.values())
+    # The largest that most methods met.
+    met = [size for of_size in runs.values() for size in of_size]
+    size = max(n for n in met if 2 * met.count(n) > len(runs))
     for i, (method, of_size) in enumerate(runs.items()):
-        colour, marker = SERIES[i]
+        colour, marker = _LINES[i]
         some = list(of_size.get(size, {}).values())
-        aside = 0.7 * (i - (len(runs) - 1) / 2)
-        for n, of_seed in of_size.items():
-            for run in of_seed.values():
-                open_ = run["found"] is None
-                y = run["n_episodes"] if open_ else run["found"]
-                fill = "none" if open_ else colour
-                right.plot(n + aside, y, marker, color=colour, mfc=fill, ms=4)
-        if 2 * len(some) <= most:  # too few seeds to stand beside the others
+        _points(right, of_size, 0.5 * (i - 3), colour, marker, METHODS[method])
+        if not some:
             continue
         end = max(run["n_episodes"] for run in some)
         found = sorted(run["found"] for run in some if run["found"] is not None)
@@ -261,18 +270,23 @@ def draw(figure, record: Record) -> None:
             [*share, share[-1]],
             where="post",
             color=colour,
-            label=METHODS[method],
         )
     left.set(xlabel="episodes", ylabel="share of seeds", title=f"found the treasure, size {size}")
-    left.legend(fontsize=7, frameon=False)
+    right.legend(fontsize=6, frameon=False)
     right.set(xlabel="size", ylabel="episodes", yscale="log", title="first treasure; hollow: none")
-    right.set_xticks(sorted({n for of_size in runs.values() for n in of_size}))
 
 
-def _largest_met(runs: dict) -> int:
-    """The largest size that some method met with several seeds."""
-    met = (n for of_size in runs.values() for n, of_seed in of_size.items() if len(of_seed) > 1)
-    return max(met, default=shared_sizes(runs)[-1])
+def _points(ax, of_size: dict, aside: float, colour: str, marker: str, label: str) -> None:
+    """The first treasure of every run; hollow where there was none."""
+    runs = [(size, run) for size, of_seed in of_size.items() for run in of_seed.values()]
+    for found, fill in ((True, colour), (False, "none")):
+        shown = [
+            (n + aside, r["found"] or r["n_episodes"])
+            for n, r in runs
+            if (r["found"] is not None) == found
+        ]
+        ax.plot(*np.array(shown).reshape(-1, 2).T, marker, color=colour, mfc=fill, ms=4)
+    ax.plot([], [], marker, color=colour, ms=4, label=label)
 
 
 EXPERIMENT = Experiment(
