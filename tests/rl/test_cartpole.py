@@ -2,6 +2,7 @@
 
 import sys
 
+import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +11,6 @@ import pytest
 from anchored.rl import shell
 from anchored.rl._gymnasium import box_sizes
 from anchored.rl.environments.cartpole import CartPoleSwingUp, TrueModel
-
-gym = pytest.importorskip("gymnasium")
 
 
 def gymnasium_dynamics(env, physics, action):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -11,8 +12,6 @@ from anchored.rl.dynamics import DynamicsSettings
 from anchored.rl.environments.cartpole import CartPoleSwingUp
 from anchored.rl.planning import CrossEntropy, RandomShooting
 from anchored.rl.planning_agent import PlanningAgent, PlanningSettings
-
-gym = pytest.importorskip("gymnasium")
 
 PURE = CartPoleSwingUp(noise_var=0.001, max_steps=12)
 QUICK = PlanningSettings(

@@ -63,13 +63,16 @@ class Importance:
         if relevance is None or len(self.names) < _LEAST_RANKED:
             return None
         order = np.argsort(-relevance, kind="stable")[:_MOST_RELEVANT]
-        by_evidence, by_shuffling = map(_ranks, (relevance, self.score.mean(axis=1)))
-        agreement = float(np.corrcoef(by_evidence, by_shuffling)[0, 1])
+        agreement = rank_correlation(relevance, self.score.mean(axis=1))
         return {"names": [self.names[i] for i in order], "agreement": agreement}
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    return np.argsort(np.argsort(values))
+def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Zero if there is nothing to compare."""
+    if len(a) < 3 or not np.ptp(a) > 0 or not np.ptp(b) > 0:
+        return 0.0
+    first, second = (np.argsort(np.argsort(values)) for values in (a, b))
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def importances(

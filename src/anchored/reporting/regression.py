@@ -8,7 +8,7 @@ import numpy as np
 from anchored import metrics
 from anchored.prediction.predictive import Predictive
 from anchored.reporting import figures, verdicts
-from anchored.reporting.importance import Importance, importances
+from anchored.reporting.importance import Importance, importances, rank_correlation
 from anchored.reporting.inputs import Inputs
 from anchored.reporting.verdicts import FEW_ROWS
 from anchored.reporting.words import column, level
@@ -75,7 +75,7 @@ def _chapter(
         "n_outside": int(outside.sum()),
         "lean": (pit.mean() - 0.5) * np.sqrt(12 * len(y)),  # standard normal if all is well
         "epistemic": dist.epistemic_var.sum() / dist.variance.sum(),
-        "rank": _rank_correlation(dist.std, np.abs(error)),
+        "rank": rank_correlation(dist.std, np.abs(error)),
         "even": np.ptp(dist.std) < 0.2 * dist.std.mean(),
         "predicted": figures.predicted_against_observed(y, dist.mean, lower, upper, rows),
         "errors": figures.error_against_deviation(dist.std, error),
@@ -96,13 +96,6 @@ def _usual_width(y: np.ndarray, coverage: float) -> float | None:
         return None
     tail = (1 - coverage) / 2
     return float(np.diff(np.quantile(y, [tail, 1 - tail]))[0])
-
-
-def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    if len(a) < 3 or not np.ptp(a) > 0 or not np.ptp(b) > 0:
-        return 0.0
-    first, second = (np.argsort(np.argsort(values)) for values in (a, b))
-    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _worst(dist: Predictive, y: np.ndarray, ends, found: Importance | None, rows, coverage: float):
