@@ -47,7 +47,7 @@ def same_bits(a, b):
         {"schedule": Schedule(1, 64, 0.02)},
         {"schedule": Schedule(1, 16, optimiser=optax.adam(optax.exponential_decay(0.1, 9, 0.5)))},
         {"member_map": Vmapped()},
-        {"member_map": Threaded(2)},
+        {"member_map": Threaded(2, 2)},
         {"member_map": OneByOne()},
     ],
     ids=lambda kwargs: next(iter(kwargs), "default"),

@@ -140,7 +140,7 @@ def test_maps_agree(line_data):
     """Vmapped, threaded and one by one are the same computation."""
     schedule = Schedule(20, 16, 0.01, 0.99)
     # 4 members: 3 threads cannot share
-    maps = Vmapped(), Threaded(2), Threaded(3), OneByOne(), OneByOne(looped=True)
+    maps = Vmapped(), Threaded(2, 3), Threaded(2, 2), OneByOne(), OneByOne(looped=True)
     results = [leaves(fit(line_data, schedule, member_map=m)) for m in maps]
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):

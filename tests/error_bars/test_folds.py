@@ -5,8 +5,9 @@ import pytest
 
 from anchored import AnchoredClassifier, AnchoredRegressor
 from anchored.core.ensembles import Folds
-from anchored.error_bars.folds import plan_folds, predict_held_out
+from anchored.error_bars.folds import plan_folds, predict_held_out, without_rows
 from anchored.errors import DroppedMemberWarning, HealthWarning
+from anchored.estimators import base
 from tests.core.test_ensembles import Explosive
 
 # Members of the ensemble itself diverge too, which has a warning of its own.
@@ -47,8 +48,32 @@ def test_too_few_rows_are_not_held_out():
     assert plan_folds(10, None, 10, 3, 8, 5_000).of_row.tolist() == list(range(10))
 
 
+@pytest.fixture
+def one_again(monkeypatch):
+    """Folds try member 0 again, which diverged on all rows; by themselves they take the others."""
+
+    def with_one(key, model, members, folds, **how):
+        return without_rows(key, model, (0, 1, 5), folds, **how)
+
+    monkeypatch.setattr(base, "without_rows", with_one)
+
+
+def test_folds_take_the_members_that_are_left():
+    """One of each pair of opposite noise before the other, in each fold the same."""
+    taken = {}
+
+    def fit(key, *model, members, folds, **how):
+        taken.update(members=members)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("anchored.error_bars.folds.fit_ensemble", fit)
+        folds = Folds(np.arange(4) % 2, np.repeat([0, 1], 4))
+        without_rows(None, (), (0, 1, 3, 4, 5), folds)
+    assert taken["members"] == [0, 4, 1, 3, 0, 4, 1, 3]
+
+
 @pytest.mark.parametrize("kind", [AnchoredRegressor, AnchoredClassifier])
-def test_fold_members_that_diverge_leave_the_work_to_the_others(kind):
+def test_fold_members_that_diverge_leave_the_work_to_the_others(kind, one_again):
     X, y = rows()
     y = y if kind is AnchoredRegressor else y > 0
     n_outputs = 1 if kind is AnchoredRegressor else 2
@@ -63,11 +88,10 @@ def test_fold_members_that_diverge_leave_the_work_to_the_others(kind):
 
 
 def test_survivors_speak_for_their_fold():
-    """Members 3 and 5 of two folds of three are gone: each fold speaks with one member less."""
+    """Members 1 and 4 of two folds of three are gone: each fold speaks with one member less."""
 
     class Others:
-        info = type("Info", (), {"status": np.zeros(10)})
-        member_ids = (4, 6, 7, 9)  # of members 4 to 9, the first four are the ensemble's
+        member_ids = (0, 2, 3, 5)
 
         def take(self, index):
             taken = Others()
@@ -80,12 +104,12 @@ def test_survivors_speak_for_their_fold():
     folds = Folds(np.arange(10) % 2, np.repeat([0, 1], 3))
     held = predict_held_out(Others(), folds, np.zeros((10, 2)), least=2)
     assert held.rows.tolist() == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
-    assert held.outputs[:, 0, 0].tolist() == [4, 6]
-    assert held.outputs[:, 5, 0].tolist() == [7, 9]
+    assert held.outputs[:, 0, 0].tolist() == [0, 2]
+    assert held.outputs[:, 5, 0].tolist() == [3, 5]
     assert predict_held_out(Others(), folds, np.zeros((10, 2)), least=3) is None
 
 
-def test_nothing_is_dropped_in_silence(monkeypatch):
+def test_nothing_is_dropped_in_silence(monkeypatch, one_again):
     """If no fold is left, a warning says what the noise is learned from instead."""
     from anchored.estimators import regression
 

@@ -10,7 +10,7 @@ whether hidden layers are trained (`last_layer`).
 """
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -117,17 +117,6 @@ class Ensemble:
             member_ids=tuple(self.member_ids[i] for i in index),
         )
 
-    def split(self, n_first: int) -> tuple["Ensemble", "Ensemble"]:
-        """The members numbered below ``n_first`` with their own record of training; the others."""
-        numbers = np.array(self.member_ids)
-        status, objective, steps = self.info
-        first = dataclasses.replace(
-            self.take(np.flatnonzero(numbers < n_first)),
-            info=TrainInfo(status[:n_first], objective[:, :n_first], steps),
-            retrained=tuple(j for j in self.retrained if j < n_first),
-        )
-        return first, self.take(np.flatnonzero(numbers >= n_first))
-
     def member(self, index: int) -> "Ensemble":
         """The ensemble of one kept member alone."""
         return self.take([range(self.n_members)[index]])
@@ -159,11 +148,6 @@ class Folds(NamedTuple):
     IN_NONE = -1  # as a row's fold
     SEES_ALL = -2  # as a member's
 
-    @property
-    def lone(self) -> np.ndarray:
-        """Members [member] whose score noise is their own: few of them shall tell their spread."""
-        return self.of_member != self.SEES_ALL
-
     def joined(self, n_members: int) -> "Folds":
         """With as many members before the others that see all rows."""
         first = np.full(n_members, self.SEES_ALL)
@@ -191,7 +175,8 @@ def init_ensemble(
     later are seen by all members.
     """
     schedule = schedule or Schedule()
-    drawn = _drawn(key, network, prior, likelihood, data, method, n_members, start, folds)
+    numbers = range(n_members)
+    drawn = _drawn(key, network, prior, likelihood, data, method, numbers, start, folds)
     if drawn.hidden_fixed:
         schedule = schedule.of_last_layer()
     return _begun(network, drawn, data, schedule, member_map)
@@ -206,6 +191,7 @@ def fit_ensemble(
     *,
     method: str = "anchored",
     n_members: int = 10,
+    members: Sequence[int] | None = None,
     schedule: Schedule | None = None,
     start: Params | None = None,
     folds: Folds | None = None,
@@ -225,6 +211,8 @@ def fit_ensemble(
     key : of everything random: anchors, initial draws, score noise, batch order.
     network, prior, likelihood, data : the model, written for one member, and the rows.
     method : a row of `METHODS`.
+    members : numbers of the members to train, in place of the first ``n_members``. A number may
+        come more than once: the same anchor, noise and initial draw, on other rows (``folds``) say.
     schedule : how long and how fast to train.
     start : initial parameters [member, ...] in place of draws of ``network.init``; of layers
         that stay at their anchor it counts for nothing.
@@ -233,7 +221,8 @@ def fit_ensemble(
     on_check : called with a `Progress` between the segments of training.
     """
     schedule = schedule or Schedule()
-    drawn = _drawn(key, network, prior, likelihood, data, method, n_members, start, folds)
+    numbers = range(n_members) if members is None else tuple(members)
+    drawn = _drawn(key, network, prior, likelihood, data, method, numbers, start, folds)
     if drawn.hidden_fixed:
         schedule = schedule.of_last_layer()
     way = wide.narrowed(network, prior, data) if schedule.optimiser is None else None
@@ -248,7 +237,7 @@ def fit_ensemble(
     failed = np.flatnonzero(info.status == Status.DIVERGED)
     if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
         key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
-        start = _initial_params(network, key_again, failed.tolist(), data)
+        start = _initial_params(network, key_again, [numbers[j] for j in failed], data)
         if drawn.hidden_fixed:
             start = last_layer.with_hidden(start, take_members(drawn.own.centre, failed))
         drawn = drawn._replace(start=put_members(drawn.start, failed, start))
@@ -338,27 +327,26 @@ def _drawn(
     likelihood: Likelihood,
     data: Data,
     method: str,
-    n_members: int,
+    members: Sequence[int],
     start: Params | None,
     folds: Folds | None,
 ) -> _Drawn:
     """Check what belongs together and draw what is random."""
-    row = checked_method(method, likelihood, n_members)
+    row = checked_method(method, likelihood, len(members))
     _check_model(network, prior, likelihood, data)
-    _check_folds(folds, data.n_rows, n_members)
+    _check_folds(folds, data.n_rows, len(members))
     key_anchor, key_init, key_noise, seed = draw_keys(key)
     seeds = None
     if row.score_noise:
-        lone = np.zeros(n_members, bool) if folds is None else folds.lone
-        seeds = _stacked([noise_seed_of(key_noise, j, lone[j]) for j in range(n_members)])
+        seeds = _stacked([noise_seed_of(key_noise, j) for j in members])
     of_member = None if folds is None else on_device(folds.of_member)
     of_row = None if folds is None else _padded_folds(folds, data)
-    own = Own(_centres(key_anchor, prior, n_members, row.anchors), seeds, of_member)
+    own = Own(_centres(key_anchor, prior, members, row.anchors), seeds, of_member)
     if row.hidden_fixed:
         last_layer.check_hidden(method, network, prior)
         start = own.centre if start is None else last_layer.with_hidden(start, own.centre)
     elif start is None:
-        start = _initial_params(network, key_init, range(n_members), data)
+        start = _initial_params(network, key_init, members, data)
     extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
     return _Drawn(int(seed), start, own, extra, row.hidden_fixed)
 
@@ -470,11 +458,11 @@ def _check_folds(folds: Folds | None, n_rows: int, n_members: int) -> None:
             raise bad_value(f"folds.{name}", numbers, f"numbers of folds, 0 and up, or {other}")
 
 
-def _centres(key: Array, prior: Prior, n_members: int, anchors: bool) -> Params:
+def _centres(key: Array, prior: Prior, members: Sequence[int], anchors: bool) -> Params:
     """Centres of the penalty: an anchor for each member, or the prior mean for all."""
     if anchors:
-        return _stacked([anchor_of(prior, key, j) for j in range(n_members)])
-    return jax.tree.map(lambda m: jnp.broadcast_to(m, (n_members, *m.shape)), prior.mean)
+        return _stacked([anchor_of(prior, key, j) for j in members])
+    return jax.tree.map(lambda m: jnp.broadcast_to(m, (len(members), *m.shape)), prior.mean)
 
 
 def _initial_params(network: Network, key: Array, members: Iterable[int], data: Data) -> Params:

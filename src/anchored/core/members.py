@@ -20,6 +20,7 @@ from anchored.core.tree import concatenate_members, stack_members, take_members
 from anchored.typing import MemberMap, Network, traits
 
 _LARGE_WORK = 300_000  # products of a step that keep a core busy
+_SHARES = (5, 4, 6, 7)  # members that one program trains on a core: the first that divides all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Vmapped:
     """All members in one compiled program: ``vmap`` over members, a loop over steps."""
 
     def loop(self, body, state, own, shared, n_steps):
-        return _vmapped_loop(body, n_members_of(state), 0, state, own, shared, n_steps)
+        return _vmapped_loop(body, state, own, shared, n_steps)
 
     def apply(self, function, own, shared):
         return _vmapped_apply(function, own, shared)
@@ -35,24 +36,25 @@ class Vmapped:
 
 @dataclasses.dataclass(frozen=True)
 class Threaded:
-    """Equal shares of the members in as many threads, each share vmapped.
+    """Shares of ``size`` members each, as many at a time as there are threads, each vmapped.
 
-    Members that cannot be shared out equally run in one program after all.
+    The program is that of one share, whatever the number of members. Members that cannot be
+    shared out equally run in one program after all.
     """
 
     n_threads: int
+    size: int
 
     def loop(self, body, state, own, shared, n_steps):
         n_members = n_members_of(state)
-        if n_members % self.n_threads:
+        if n_members % self.size:
             return Vmapped().loop(body, state, own, shared, n_steps)
-        size = n_members // self.n_threads
 
         def run(first):
-            part = _vmapped_loop(body, size, first, state, own, shared, n_steps)
-            return jax.block_until_ready(part)
+            some = take_members((state, own), slice(first, first + self.size))
+            return jax.block_until_ready(_vmapped_loop(body, *some, shared, n_steps))
 
-        shares = range(0, n_members, size)
+        shares = range(0, n_members, self.size)
         return _join(list(_pool(self.n_threads).map(run, shares)))
 
     def apply(self, function, own, shared):
@@ -71,7 +73,7 @@ class Sharded:
     def loop(self, body, state, own, shared, n_steps):
         n_members = n_members_of(state)
         state, own = self._placed((state, own), n_members)
-        return _vmapped_loop(body, n_members, 0, state, own, shared, n_steps)
+        return _vmapped_loop(body, state, own, shared, n_steps)
 
     def apply(self, function, own, shared):
         return _vmapped_apply(function, self._placed(own, n_members_of(own)), shared)
@@ -169,10 +171,11 @@ def best_member_map(network: Network, n_members: int, work: int = 0) -> MemberMa
         vmappable = traits(network).vmappable
         if not vmappable or work > _LARGE_WORK:
             return OneByOne(looped=vmappable)
-        # Shares of equal size need one compilation only; small shares are not worth a thread.
-        for n_threads in range(n_cores(), 1, -1):
-            if n_members % n_threads == 0 and n_members // n_threads >= 4:
-                return Threaded(n_threads)
+        # Equal shares need one compilation only. They do not depend on the number of cores, on
+        # which the last bits of members would depend otherwise.
+        for size in _SHARES:
+            if n_members % size == 0 and n_members > size:
+                return Threaded(n_cores(), size)
     elif jax.device_count() > 1:
         return Sharded(jax.device_count())
     return Vmapped()
@@ -214,13 +217,9 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 _join = jax.jit(concatenate_members)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _vmapped_loop(body, size, first, state, own, shared, n_steps):
-    """Members ``first`` to ``first + size`` through ``n_steps`` steps."""
-    if size < n_members_of(state):
-        state, own = jax.tree.map(
-            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), (state, own)
-        )
+@partial(jax.jit, static_argnums=0)
+def _vmapped_loop(body, state, own, shared, n_steps):
+    """Members through ``n_steps`` steps."""
     step = jax.vmap(body, in_axes=(0, 0, None, None))
     return jax.lax.fori_loop(0, n_steps, lambda i, s: step(s, own, shared, i), state)
 

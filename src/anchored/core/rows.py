@@ -1,6 +1,7 @@
 """Rows the way the core trains on them: weighted, merged, standardised and padded."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from anchored.core.tree import is_traced, on_device
 from anchored.errors import bad_value
-from anchored.prediction.special import limited
+from anchored.prediction.special import limited, with_ramps
 from anchored.typing import Array
 
 _PIECE_BYTES = 2**26  # read at a time from rows that stay where they are
@@ -19,6 +20,9 @@ _LEAST_LENGTH, _FEW_LENGTHS = 16, 2_048  # of padded rows: the least; very few u
 _FAR_OUT = 12.0  # deviations; a column with values beyond has a limit ...
 _LIMIT = 4.0  # ... of as many units of its middle half
 _REACH = 4.0  # spans of the training values that inputs are followed beyond them
+_N_RAMPS, _RAMP_SHARE = 8, 0.2  # of a column, and their variance as a share of its own
+_MANY_VALUES = 10_000  # that are looked at to count those
+_LEAST_VALUES = 8  # different ones in a column with ramps
 _QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
 _ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
 
@@ -218,7 +222,8 @@ class Standardiser:
     """z = (x - mean) / scale, column by column; constant columns keep scale one.
 
     What lies beyond the ``reach`` of a column counts as lying at its end. Where a column has a
-    ``limit``, z is then bent smoothly so that it stays within it.
+    ``limit``, z is then bent smoothly so that it stays within it. Columns may have ``ramps``, which
+    stand behind all columns: a piecewise-linear function of z is a linear one of its ramps.
     """
 
     mean: np.ndarray
@@ -226,6 +231,7 @@ class Standardiser:
     keeps_type: bool = False  # leaves its input as it is, type included
     limit: np.ndarray | None = None  # [column]; infinite for none
     reach: np.ndarray | None = None  # [2, column], standardised
+    ramps: np.ndarray | None = None  # [4, ramp]: see `with_ramps`
 
     @classmethod
     def fit(cls, x: np.ndarray, weight: np.ndarray) -> "Standardiser":
@@ -298,10 +304,34 @@ class Standardiser:
         beyond = _REACH * (z[1] - z[0])
         return dataclasses.replace(self, reach=z + np.stack([-beyond, beyond]))
 
+    def with_ramps(self, x: np.ndarray, weight: np.ndarray, columns: np.ndarray) -> "Standardiser":
+        """With ramps between quantiles of ``columns`` (numbers), where they have many values."""
+        z = self.forward(x)
+        found = [ramp for j in columns for ramp in _ramps(int(j), z[:, j], weight)]
+        return dataclasses.replace(self, ramps=np.array(found).T) if found else self
+
+    def without_ramps(self) -> "Standardiser":
+        return dataclasses.replace(self, ramps=None)
+
+    @property
+    def n_ramps(self) -> int:
+        return 0 if self.ramps is None else self.ramps.shape[1]
+
     def forward(self, x: np.ndarray) -> np.ndarray:
         if self.keeps_type:
             return x
-        return limited((x - self.mean) / self.scale, self.reach, self.limit)
+        z = limited((x - self.mean) / self.scale, self.reach, self.limit)
+        return with_ramps(z, self.ramps)
+
+
+def _ramps(column: int, z: np.ndarray, weight: np.ndarray) -> list[tuple[float, ...]]:
+    """From each quantile of the values z [row] of a column to the next; none for few values."""
+    levels = np.linspace(0, 1, _N_RAMPS + 1)
+    ends = np.unique(np.quantile(z, levels, weights=weight, method="inverted_cdf"))
+    if len(ends) < 3 or len(np.unique(z[:_MANY_VALUES])) < _LEAST_VALUES:
+        return []
+    height = 2 * np.sqrt(_RAMP_SHARE / (len(ends) - 1))
+    return [(column, start, end, height) for start, end in itertools.pairwise(ends.tolist())]
 
 
 def merge_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray):

@@ -1,11 +1,17 @@
-"""Rows held out of some members, and what those members say of them."""
+"""Rows held out of some members, and what those members say of them.
 
-from typing import NamedTuple
+A member of a fold is one of the ensemble's members as it would be without the rows of its fold: it
+has that member's anchor, noise and first draw.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from anchored.core.ensembles import Ensemble, Folds
+from anchored.core.ensembles import Ensemble, Folds, fit_ensemble
 from anchored.core.rows import HostRows
+from anchored.typing import Array
 
 LEAST_ROWS = 10  # below which none are held out
 _MOST_ROWS = 10_000  # held out of many
@@ -52,6 +58,20 @@ def plan_folds(
     return Folds(of_row, np.zeros(n_many, int))
 
 
+def without_rows(key: Array, model: Any, members: Sequence[int], folds: Folds, **how) -> Ensemble:
+    """The ensemble's ``members`` (numbers) as they would be without the rows of ``folds``.
+
+    ``key`` and ``model`` (network, prior, likelihood, data) are those they were trained with;
+    ``how`` are other arguments of `fit_ensemble`. Members come in pairs of opposite noise: of each
+    pair a fold takes one before it takes the other.
+    """
+    order = sorted(members, key=lambda j: (j % 2, j))
+    of_member = folds.of_member
+    nth = [int(np.sum(of_member[:i] == of_member[i])) for i in range(len(of_member))]
+    numbers = [order[n % len(order)] for n in nth]
+    return fit_ensemble(key, *model, members=numbers, folds=folds, **how)
+
+
 def predict_held_out(
     others: Ensemble, folds: Folds, x: np.ndarray | HostRows, least: int
 ) -> HeldOut | None:
@@ -60,8 +80,7 @@ def predict_held_out(
     Members that diverged are missing from ``others``; folds left with fewer than ``least`` are
     passed over, and all others speak with as many members as the smallest. None if none is left.
     """
-    first = len(others.info.status) - len(folds.of_member)  # number of the first of ``others``
-    fold_of = folds.of_member[np.array(others.member_ids, int) - first]
+    fold_of = folds.of_member[np.array(others.member_ids, int)]
     members = [np.flatnonzero(fold_of == fold) for fold in np.unique(folds.of_member)]
     enough = [index for index in members if len(index) >= least]
     if not enough:

@@ -26,6 +26,7 @@ from anchored.core.records import (
 from anchored.core.rows import Augment, Data, HostRows, Standardiser, merge_rows
 from anchored.core.training import Schedule, decay_over
 from anchored.error_bars import novelty
+from anchored.error_bars.folds import without_rows
 from anchored.errors import bad_value, unknown_name
 from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
@@ -38,6 +39,7 @@ from anchored.estimators.validation import (
     positive,
     whole,
 )
+from anchored.exact import evidence
 from anchored.exact.evidence import Twin
 from anchored.model import file
 from anchored.model.record import FittedModel, disagreement
@@ -47,6 +49,7 @@ from anchored.typing import Likelihood, Network, traits
 
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
+_FOLD_SHARE = 0.5  # of the default steps, for members without some rows
 LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 
@@ -79,6 +82,7 @@ class AnchoredEstimator(BaseEstimator):
     model_: FittedModel
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
     _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
+    _relevance_rows: int = evidence.RELEVANCE_ROWS  # from which on columns have relevances
     _likelihood: Callable[[FittedModel], Likelihood]  # of the members, in training
 
     # The fitted model
@@ -173,6 +177,11 @@ class AnchoredEstimator(BaseEstimator):
             x, y, weight = merge_rows(X, np.column_stack([y, groups]), weight)
             y, groups = y[:, :-1], y[:, -1].astype(int)
         standardiser = self._input_standardiser(x, weight, inputs.encoder)
+        if self._takes_ramps(x):
+            columns = np.arange(x.shape[1])
+            if inputs.encoder is not None:
+                columns = columns[~inputs.encoder.indicators]
+            standardiser = standardiser.with_ramps(x, weight, columns)
         return Rows(check_range(standardiser.forward(x)), y, weight, groups, standardiser)
 
     def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups) -> Rows:
@@ -201,6 +210,11 @@ class AnchoredEstimator(BaseEstimator):
         if encoder is not None:  # a rare level shall not weigh more than a frequent one
             found = dataclasses.replace(found, scale=np.where(encoder.indicators, 1.0, found.scale))
         return found if x.ndim > 2 else found.robust(x, weight).within_reach(x)
+
+    def _takes_ramps(self, x: np.ndarray) -> bool:
+        """Whether columns have ramps, whose relevance the evidence must be able to tell."""
+        default = self.network is None and self._needs_first_var() and self._widths(len(x))
+        return bool(default) and x.ndim == 2 and len(x) >= max(self._relevance_rows, x.shape[1])
 
     def _standardised(self, X) -> Any:
         """Inputs of a fitted estimator as the networks take them; memory maps stay unread."""
@@ -240,15 +254,29 @@ class AnchoredEstimator(BaseEstimator):
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 
-    def _twin(self, n_rows: int, n_features: int, encoder=None) -> Twin:
+    def _twin(self, rows: Rows, encoder=None, with_ramps: bool = True) -> Twin:
         """Kernel whose evidence tunes; networks that have none borrow one ReLU layer's."""
-        network = self._make_network(1, n_rows)
-        columns = None
+        network = self._make_network(1, len(rows.y))
+        n_inputs, ramps = int(np.prod(rows.x.shape[1:])), rows.standardiser.ramps
+        if not isinstance(network, MLP):
+            return Twin(n_inputs, (1,), "relu")
+        n_features = n_inputs - rows.standardiser.n_ramps
+        columns = np.arange(n_features)
         if encoder is not None:
-            columns = tuple(np.unique(encoder.feature_columns, return_inverse=True)[1].tolist())
-        if isinstance(network, MLP):
-            return Twin(n_features, network.hidden, network.activation, columns)
-        return Twin(n_features, (1,), "relu")
+            columns = np.unique(encoder.feature_columns, return_inverse=True)[1]
+        n_ramps = 0
+        if ramps is not None and with_ramps:
+            n_ramps = ramps.shape[1]
+            of_ramps = np.unique(ramps[0], return_inverse=True)[1]
+            columns = np.concatenate([columns, columns.max() + 1 + of_ramps])
+        same = len(columns) == columns.max() + 1
+        return Twin(
+            n_features + n_ramps,
+            network.hidden,
+            network.activation,
+            None if same else tuple(columns.tolist()),
+            n_ramps,
+        )
 
     def _given_first_var(self) -> float | None:
         """The input layer's prior variance if it was given as a number."""
@@ -274,7 +302,7 @@ class AnchoredEstimator(BaseEstimator):
         """Fill in everything left at "auto"."""
         n_layers = len(self._widths(n_rows)) if self.network is None else 1
         noise_var = float(np.min(getattr(likelihood, "noise_var", 1.0)))
-        usual = tuning.default_schedule(n_rows, n_layers, noise_var)
+        usual = tuning.default_schedule(n_rows, n_layers, noise_var, self._relevance_rows)
         given = {name: self._given(name) for name in _SCHEDULE}
         given = {name: value for name, value in given.items() if not _is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
@@ -321,23 +349,36 @@ class AnchoredEstimator(BaseEstimator):
         self, key, model: Model, folds: Folds | None = None
     ) -> tuple[Ensemble, Ensemble | None]:
         """The members, and those of ``folds``; what went wrong becomes warnings."""
-        n_members = n_trained = whole("n_members", self.n_members)
-        if folds is not None:  # all in one program: compiled once, and better shared out
-            folds = folds.joined(n_members)
-            n_trained = len(folds.of_member)
+        n_members = whole("n_members", self.n_members)
         schedule = self._schedule(model.data.n_rows, model.likelihood)
+        every = None  # as members of folds will be, so that one program trains all
+        if folds is not None:
+            every = folds._replace(of_member=np.full(n_members, Folds.SEES_ALL))
         with progress_bar(self.verbose, "Training") as on_check:
-            trained = fit_ensemble(
+            ensemble = fit_ensemble(
                 key,
                 *model,
                 method=self.method,
-                n_members=n_trained,
+                n_members=n_members,
                 schedule=schedule,
-                folds=folds,
+                folds=every,
                 on_check=on_check,
             )
-        ensemble, others = (trained, None) if folds is None else trained.split(n_members)
         report_failures(ensemble, schedule)
+        if folds is None:
+            return ensemble, None
+        if _is_auto(self._given("epochs")):
+            schedule = schedule.shorter(_FOLD_SHARE, model.data.n_rows)
+        with progress_bar(self.verbose, "Holding out rows") as on_check:
+            others = without_rows(
+                jax.random.clone(key),
+                model,
+                ensemble.member_ids,
+                folds,
+                method=self.method,
+                schedule=schedule,
+                on_check=on_check,
+            )
         return ensemble, others
 
     def _fitted(self, inputs: Inputs, model: Model, rows: Rows, ensemble, **parts) -> FittedModel:
@@ -351,7 +392,7 @@ class AnchoredEstimator(BaseEstimator):
             package=__version__,
             parameters=self._plain_parameters(),
             n_rows=len(rows.y),
-            n_features=x.shape[1],
+            n_features=x.shape[1] - scaler.n_ramps,
             feature_names=None if names is None else tuple(map(str, names)),
             columns=inputs.columns,
             members=members_record(ensemble, tuple(x.shape[1:]), dtype),
@@ -361,6 +402,7 @@ class AnchoredEstimator(BaseEstimator):
             x_scale=None if scaler.keeps_type else np.asarray(scaler.scale, np.float64),
             x_reach=scaler.reach,
             x_limit=scaler.limit,
+            x_ramps=scaler.ramps,
             encoder=inputs.encoder,
             **parts,
         )

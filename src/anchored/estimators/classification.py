@@ -14,7 +14,7 @@ from anchored.errors import unknown_name
 from anchored.estimators.base import AnchoredEstimator, random_key
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.rows import Rows
-from anchored.exact.evidence import MAX_ROWS, tune_classification
+from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.prediction.special import softmax
@@ -63,6 +63,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     >>> bool(dist.mutual_information[1] > dist.mutual_information[0])  # unlike any iris
     True
     """
+
+    _relevance_rows = CLASS_RELEVANCE_ROWS
 
     def __init__(
         self,
@@ -120,8 +122,9 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         first_var, relevance = self._given_first_var() or 1.0, None
         if self._needs_first_var():
             some = rows.first(MAX_ROWS)
-            twin = self._twin(len(rows.y), rows.x.shape[1], inputs.encoder)
+            twin = self._twin(rows, inputs.encoder)
             first_var, relevance = tune_classification(twin, some, rows.y[:, 0], rows.weight)
+            rows = rows.with_inputs(len(relevance))
         model = self._model(rows, Categorical(), len(classes), first_var, relevance)
         folds = None
         if traits(model.network).vmappable:  # networks that run one by one are slow

@@ -38,7 +38,7 @@ GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
 _FOLDS = (5, 4)
-_MANY = 8  # members of a single fold, which is enough for many rows
+_MANY = 5  # members of a single fold, which is enough for many rows
 _LEAST_SPREAD = 2  # members of a fold that have one
 TARGET_SCALES = ("auto", "linear", "log")
 _OUTSIDE = 3.0  # times as far from the mean of the training rows is far from the data
@@ -50,15 +50,16 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     Nothing needs tuning. Inputs and targets are standardised inside; columns with values far out
     are bent towards the others. The prior variance, the relevance of each column and the noise of
     training are those of highest evidence of the infinitely wide network, an exact Gaussian
-    process, on at most 1,000 rows; relevances need as many. Training takes 10,000 steps of Adam in
-    units of the prior's scale; below 1,000 rows, or with little noise, 30,000 in the units of the
-    parameters. Batches have 64 rows (32 below 500 rows; 1 % of the rows where that is more, at most
-    1,024). The rate of 0.03 (0.01 with two hidden layers in the units of the parameters) falls to
-    1 % of that, and training stops early once the objective of every member has settled.
+    process, on at most 1,000 rows. From 50 rows on, a column of many values also has ramps between
+    its quantiles, so that networks bend with it where the evidence says so. Training takes 10,000
+    steps of Adam in units of the prior's scale; with little noise, 30,000 in the units of the
+    parameters. Batches have 64 rows (32 below 500 rows; 1 % of the rows where that is more, at
+    most 1,024). The rate of 0.03 (0.01 with two hidden layers in the units of the parameters) falls
+    to 1 % of that, and training stops early once the objective of every member has settled.
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members, ten of three below 500 rows, one of eight from 5,000 rows on. The same
+    folds of four members, ten of three below 500 rows, one of five from 5,000 rows on. The same
     rows say how wide intervals must be (`Predictive.interval`). With ``noise_var`` given, or fewer
     than 10 rows, none of this is done.
 
@@ -185,6 +186,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         rows = rows._replace(y=scaler.forward(rows.y))
         given = self._given_noise_var(scaler)
         first_var, noise_var, relevance = self._tune(rows, given, inputs.encoder)
+        if relevance is not None:
+            rows = rows.with_inputs(len(relevance))
         likelihood = HeteroskedasticGaussian() if noise_var is None else Gaussian(noise_var)
         n_outputs = rows.y.shape[1] * (2 if noise_var is None else 1)
         model = self._model(rows, likelihood, n_outputs, first_var, relevance)
@@ -254,13 +257,15 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             return scales.soft(y)
         if self.target_scale == "linear" or not may or METHODS[self.method].variance_head:
             return None
+        twin = self._twin(rows, encoder, with_ramps=False)
         x = rows.first(scales.MOST_ROWS)
-        x = x.reshape(len(x), -1)
-        return scales.choose(self._twin(len(y), x.shape[1], encoder), x, y, rows.weight)
+        return scales.choose(twin, x.reshape(len(x), -1)[:, : twin.n_features], y, rows.weight)
 
     def _held_out_noise(self, key, held: HeldOut, rows: Rows, n_tuned: int):
         """The noise of each output, and the usual spread [out], standardised."""
         x, y, weight = rows.x[held.rows], rows.y[held.rows], rows.weight[held.rows]
+        if rows.standardiser.n_ramps:  # where the noise is larger, features alone can say
+            x = x[:, : -rows.standardiser.n_ramps]
         keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
         noise = tuple(
             learn_noise(keys[i], x, held.outputs[..., i], y[:, i], weight, self.predictive, n_tuned)
@@ -287,7 +292,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         elif not isinstance(self.prior, Prior) and self._has_twin():
             x = rows.first(MAX_ROWS)
             x = x.reshape(len(x), -1)
-            twin = self._twin(len(rows.y), x.shape[1])
+            twin = self._twin(rows)
             seen = x, rows.y[: len(x)], rows.weight[: len(x)]
             health.report(health.prior_conflict(twin, *seen, first_var, noise_var))
 
@@ -298,7 +303,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if self._needs_first_var() or (given is None and not learned):
             x = rows.first(MAX_ROWS)
             flat, y, weight = x.reshape(len(x), -1), rows.y[: len(x)], rows.weight[: len(x)]
-            twin = self._twin(len(rows.y), flat.shape[1], encoder)
+            twin = self._twin(rows, encoder)
             several = self._needs_first_var()
             tuned = tune_regression(twin, flat, y, weight, first_var, given, relevances=several)
             if self._needs_first_var():
@@ -382,7 +387,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             return Predictive.from_members(members, np.broadcast_to(noise_var, members.shape))
 
         inside = standardised(self._predictive(x)[1] if dist is None else dist)
-        far = _OUTSIDE * x
+        far = self.model_.further_out(x, _OUTSIDE)
         outside = standardised(self._predictive(far)[1]), exact.predict(far)
         return GPComparison.between(inside, exact.predict(x), outside)
 

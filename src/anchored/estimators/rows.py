@@ -21,6 +21,12 @@ class Rows(NamedTuple):
         """Inputs of at most ``n`` rows."""
         return self.x[:n]
 
+    def with_inputs(self, n: int) -> "Rows":
+        """The first ``n`` inputs of each row: all of them, or those that are no ramps."""
+        if n == self.x.shape[1]:
+            return self
+        return self._replace(x=self.x[:, :n], standardiser=self.standardiser.without_ramps())
+
     def unread(self, n: int) -> Any:
         """The same, still unread if they stay where they are."""
         return self.x.take(slice(n)) if isinstance(self.x, HostRows) else self.x[:n]
@@ -29,4 +35,10 @@ class Rows(NamedTuple):
 def standardiser_of(model: FittedModel) -> Standardiser:
     if model.x_mean is None or model.x_scale is None:
         return Standardiser.identity()
-    return Standardiser(model.x_mean, model.x_scale, limit=model.x_limit, reach=model.x_reach)
+    return Standardiser(
+        model.x_mean,
+        model.x_scale,
+        limit=model.x_limit,
+        reach=model.x_reach,
+        ramps=model.x_ramps,
+    )

@@ -22,12 +22,16 @@ from anchored.exact.kernels import Kernel
 
 MAX_ROWS = 1_000  # most rows the evidence of a regression is computed on
 _FIRST_ROWS = 500  # rows of a first, cheap search
+_MOST_TRIALS, _LAST_TRIALS = 50, 10  # steps of the first search, and of the last
 CLASS_ROWS = 500  # most rows for classes: every evidence takes several factorisations
 _MAX_CLASSES = 10  # classes whose evidence is averaged
 _SHOWN_CLASSES = 3  # the largest ones, whose labels tell what is relevant
-RELEVANCE_ROWS = 1_000  # fewer rows would make relevances out of chance ...
-_ROWS_PER_COLUMN = 5  # ... and so would fewer rows for each column
-_RELEVANCE_SPREAD = 1.5  # deviation of the hyperprior of a relevance around one, in logs
+RELEVANCE_ROWS = 50  # fewer rows, or fewer than columns, would make relevances out of chance
+CLASS_RELEVANCE_ROWS = 1_000  # of labels, which say less than numbers
+_RELEVANCE_SPREAD = 0.7  # deviation of the hyperprior of a relevance around one, in logs
+# Nats by which ramps must raise the evidence. With many rows networks make more of them than the
+# few rows of the search can tell: then it is enough that the evidence is not against them.
+_LEAST_GAIN = 2.0
 _LEAST_RELEVANCE, _MOST_RELEVANCE = 1e-4, 1e4
 # Separable classes have an evidence that is flat towards ever larger variances. A log-normal
 # hyperprior around 10, about the middle of the paper's settings, keeps them finite.
@@ -44,7 +48,7 @@ class Tuned(NamedTuple):
 
     first_var: float
     noise_var: np.ndarray  # [out]
-    relevance: np.ndarray  # [feature], one for all features of a column
+    relevance: np.ndarray  # [feature], one for all of a column; of ramps only if they help
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,12 +61,14 @@ class Twin:
     ----------
     n_features, hidden, activation : of the network.
     columns : the number of the column that each feature comes from, or None for none in common.
+    n_ramps : features at the end that are ramps of others, and do not make the others matter less.
     """
 
     n_features: int
     hidden: tuple[int, ...]
     activation: str
     columns: tuple[int, ...] | None = None
+    n_ramps: int = 0
 
     @property
     def n_columns(self) -> int:
@@ -73,9 +79,15 @@ class Twin:
         relevance = self.relevance(jnp.exp(logs[1:])) if len(logs) > 1 else 1.0
         return Kernel.paper(first_var, self.n_features, self.hidden, self.activation, relevance)
 
+    def without_ramps(self) -> "Twin":
+        n_features = self.n_features - self.n_ramps
+        columns = None if self.columns is None else self.columns[:n_features]
+        return dataclasses.replace(self, n_features=n_features, columns=columns, n_ramps=0)
+
     def relevance(self, by_column):
         """The relevance of each feature from that of each column."""
-        return by_column if self.columns is None else by_column[np.array(self.columns)]
+        of_feature = by_column if self.columns is None else by_column[np.array(self.columns)]
+        return of_feature * (self.n_features / (self.n_features - self.n_ramps))
 
 
 # Matrices of this size are slower on many threads than on one, and a hundred times slower where
@@ -96,19 +108,38 @@ def tune_regression(
     """Maximise the evidence over what is not given: ``first_var``, ``noise_var`` or both.
 
     With ``relevances`` also over those of the columns, if there are rows enough to tell them
-    apart. Rows are taken from the front, so they must come in random order. Several outputs share
-    the kernel and have a noise each.
+    apart. Ramps are left out, and have no relevance, unless they raise the evidence. Rows
+    are taken from the front, so they must come in random order. Several outputs share the kernel
+    and have a noise each.
     """
     # Each output is a factorisation of its own.
     n_rows = max(_FIRST_ROWS, MAX_ROWS // int(np.ceil(np.cbrt(y.shape[1]))))
-    n_relevances = twin.n_columns if relevances and _can_tell(twin, len(x)) else 0
     known = _Known(first_var, noise_var)
-    theta = np.log([_START[0], *[1.0] * n_relevances, *[_START[1]] * y.shape[1]])
-    for rows in sorted({min(_FIRST_ROWS, len(x)), min(n_rows, len(x))}):
-        theta = _maximise(twin, x[:rows], y[:rows], weight[:rows], theta, known)
-    first, by_column, noise = _parts(theta, y.shape[1])
-    relevance = twin.relevance(np.exp(by_column)) if n_relevances else np.ones(twin.n_features)
+
+    def searched(twin: Twin) -> _Found:
+        n_relevances = twin.n_columns if relevances and _are_told(twin, len(x)) else 0
+        theta = np.log([_START[0], *[1.0] * n_relevances, *[_START[1]] * y.shape[1]])
+        return _maximise(_Found(0.0, theta, twin), x, y, weight, known, _FIRST_ROWS, _MOST_TRIALS)
+
+    found = searched(twin.without_ramps())
+    if twin.n_ramps:
+        other, least = searched(twin), _LEAST_GAIN if len(x) < MAX_ROWS else 0.0
+        found = other if other.value > found.value + least else found
+    if len(x) > _FIRST_ROWS:
+        found = _maximise(found, x, y, weight, known, n_rows, _LAST_TRIALS)
+    first, by_column, noise = _parts(found.theta, y.shape[1])
+    relevance = np.ones(found.twin.n_features)
+    if len(by_column):
+        relevance = found.twin.relevance(np.exp(by_column))
     return Tuned(float(np.exp(first)), np.exp(noise), relevance)
+
+
+class _Found(NamedTuple):
+    """The evidence, less what the hyperprior says against it, and where it was found."""
+
+    value: float
+    theta: np.ndarray
+    twin: Twin
 
 
 class _Known(NamedTuple):
@@ -116,8 +147,9 @@ class _Known(NamedTuple):
     noise_var: np.ndarray | None
 
 
-def _can_tell(twin: Twin, n_rows: int) -> bool:
-    return twin.n_columns > 1 and n_rows >= max(RELEVANCE_ROWS, twin.n_columns * _ROWS_PER_COLUMN)
+def _are_told(twin: Twin, n_rows: int, least: int = RELEVANCE_ROWS) -> bool:
+    """Whether there are rows enough for relevances."""
+    return twin.n_columns > 1 and n_rows >= max(least, twin.without_ramps().n_columns)
 
 
 def _parts(theta: np.ndarray, n_outputs: int) -> tuple[float, np.ndarray, np.ndarray]:
@@ -125,8 +157,10 @@ def _parts(theta: np.ndarray, n_outputs: int) -> tuple[float, np.ndarray, np.nda
     return theta[0], theta[1:-n_outputs], theta[-n_outputs:]
 
 
-def _maximise(twin, x, y, weight, theta, known: _Known) -> np.ndarray:
+def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials: int) -> _Found:
     """L-BFGS over logarithms; known entries are held by equal bounds."""
+    twin, theta = start.twin, start.theta
+    x, y, weight = x[:n_rows, : twin.n_features], y[:n_rows], weight[:n_rows]
     n_outputs = y.shape[1]
 
     def negative(theta):
@@ -149,10 +183,11 @@ def _maximise(twin, x, y, weight, theta, known: _Known) -> np.ndarray:
         bounds[-n_outputs:] = [np.repeat(np.log(noise), 2) for noise in known.noise_var]
     theta = np.clip(theta, *np.transpose(bounds))
     # 1e-6 nats a row is far below what another choice of rows would change.
-    options = {"ftol": 1e-6, "gtol": 1e-4, "maxiter": 50}
-    return optimize.minimize(
+    options = {"ftol": 1e-6, "gtol": 1e-4, "maxiter": n_trials}
+    found = optimize.minimize(
         negative, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    ).x
+    )
+    return _Found(-found.fun * len(x), found.x, twin)
 
 
 @one_blas_thread
@@ -168,12 +203,13 @@ def tune_classification(
     n_classes = len(np.unique(labels))
     labels, weight = labels[: len(x)], weight[: len(x)]
     relevance = _class_relevance(twin, x, labels, weight)
-    x, labels, weight = x[:CLASS_ROWS], labels[:CLASS_ROWS], weight[:CLASS_ROWS]
+    x = x[:CLASS_ROWS, : len(relevance)]
+    labels, weight = labels[:CLASS_ROWS], weight[:CLASS_ROWS]
     shown = _largest(labels)[: 1 if n_classes == 2 else _MAX_CLASSES]
 
     def negative(log_first_var):
         kernel = Kernel.paper(
-            np.exp(log_first_var), twin.n_features, twin.hidden, twin.activation, relevance
+            np.exp(log_first_var), len(relevance), twin.hidden, twin.activation, relevance
         )
         values = [
             gp.laplace_log_evidence(kernel, x, np.where(labels == c, 1.0, -1.0), weight)
@@ -196,8 +232,8 @@ def _largest(labels: np.ndarray) -> np.ndarray:
 
 def _class_relevance(twin, x, labels, weight) -> np.ndarray:
     """By the regression of whether a row is of each of the largest classes."""
-    if not _can_tell(twin, len(x)):
-        return np.ones(twin.n_features)
+    if not _are_told(twin, len(x), CLASS_RELEVANCE_ROWS):
+        return np.ones(twin.without_ramps().n_features)
     shown = _largest(labels)
     is_class = np.equal(labels[:, None], shown[: 1 if len(shown) == 2 else _SHOWN_CLASSES])
     is_class = is_class.astype(float)

@@ -140,7 +140,7 @@ def evidence_gradient(
     it back through the kernel, once for all of theta; no Cholesky factor is differentiated.
     """
     x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
-    prior_cov = _covariance_of(make_kernel, theta, x)
+    prior_cov, pull = _covariance_of(make_kernel, theta, x)
     value, in_cov, in_log_noise = 0.0, np.zeros_like(prior_cov), np.zeros(len(noise_var))
     for out, (noise, target) in enumerate(zip(noise_var, y.T, strict=True)):
         factor = _factor(prior_cov, noise / weight)
@@ -152,7 +152,7 @@ def evidence_gradient(
         in_log_noise[out] -= 0.5 * np.sum(weight - 1)
         in_cov += 0.5 * (np.outer(alpha, alpha) - inverse)
         value += evidence
-    return value, _pulled_back(make_kernel, theta, x, in_cov), in_log_noise
+    return value, pull(in_cov), in_log_noise
 
 
 def laplace_log_evidence(kernel: Kernel, x, labels, weight=None) -> float:
@@ -219,20 +219,21 @@ def _variance(kernel: Kernel, x: np.ndarray) -> np.ndarray:
         return np.asarray(_compiled_variance(kernel, _filled(x)))[: len(x)]
 
 
-def _covariance_of(make_kernel, theta, x: np.ndarray) -> np.ndarray:
-    """Prior covariance for the parameters theta of a kernel."""
-    with jax.enable_x64(True):
-        found = np.asarray(_compiled_covariance_of(make_kernel, theta, _filled(x)))
-    return found[: len(x), : len(x)].copy()
+def _covariance_of(make_kernel, theta, x: np.ndarray) -> tuple[np.ndarray, Callable]:
+    """Prior covariance for the parameters theta of a kernel.
 
-
-def _pulled_back(make_kernel, theta, x: np.ndarray, in_cov: np.ndarray) -> np.ndarray:
-    """The gradient in theta of what has the gradient ``in_cov`` in the prior covariance."""
+    And a function that turns the gradient of a number in this covariance into that in theta.
+    """
     filled = _filled(x)
     spare = len(filled) - len(x)
     with jax.enable_x64(True):
-        pulled = _compiled_pull_back(make_kernel, theta, filled, np.pad(in_cov, (0, spare)))
-    return np.array(pulled)
+        found, pull = _compiled_covariance_of(make_kernel, theta, filled)
+
+    def pulled_back(in_cov: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            return np.array(_compiled_pull_back(pull, np.pad(in_cov, (0, spare))))
+
+    return np.array(found)[: len(x), : len(x)], pulled_back
 
 
 def _filled(x: np.ndarray) -> np.ndarray:
@@ -253,10 +254,9 @@ def _compiled_variance(kernel: Kernel, x):
 
 @partial(jax.jit, static_argnums=0)
 def _compiled_covariance_of(make_kernel, theta, x):
-    return make_kernel(theta).covariance(x, x)
+    return jax.vjp(lambda t: make_kernel(t).covariance(x, x), theta)
 
 
-@partial(jax.jit, static_argnums=0)
-def _compiled_pull_back(make_kernel, theta, x, in_cov):
-    _, pull = jax.vjp(lambda t: make_kernel(t).covariance(x, x), theta)
+@jax.jit
+def _compiled_pull_back(pull, in_cov):
     return pull(in_cov)[0]

@@ -40,7 +40,7 @@ _PLAIN = (
     "temperature",
     "provenance",
 )
-_VECTORS = ("x_mean", "x_scale", "x_reach", "x_limit", "novelty_scale")
+_VECTORS = ("x_mean", "x_scale", "x_reach", "x_limit", "x_ramps", "novelty_scale")
 _MAX_LAYERS = 1_000
 _MAX_LOG_NOISE = 100.0
 _MAX_SCORE = 1e3  # of a knot of the correction
@@ -97,8 +97,10 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
     n_features = found.whole("n_features", 1)
     members = _unpack_members(found.object("ensemble"), arrays, number)
     network = members.network
-    if network.is_dense and network.row_shape != (n_features,):
-        need = f"{network.row_shape and network.row_shape[0]}, as the network has it"
+    x_ramps = _unpack_ramps(arrays, n_features)
+    n_ramps = 0 if x_ramps is None else x_ramps.shape[1]
+    if network.is_dense and network.row_shape != (n_features + n_ramps,):
+        need = f"{network.row_shape and network.row_shape[0] - n_ramps}, as the network has it"
         raise found.wrong("n_features", n_features, need)
     names = None if found.absent("feature_names") else found.texts("feature_names")
     if names is not None and len(names) != n_features:
@@ -135,6 +137,7 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
         x_scale=x_scale,
         x_reach=x_reach,
         x_limit=x_limit,
+        x_ramps=x_ramps,
         regression=regression,
         classes=classes,
         temperature=temperature,
@@ -146,6 +149,18 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
     found.close()
     arrays.close()
     return model
+
+
+def _unpack_ramps(arrays: Arrays, n_features: int) -> np.ndarray | None:
+    if "x_ramps" not in arrays:
+        return None
+    ramps = arrays.take("x_ramps", (4, None))
+    column, start, end, _ = ramps
+    if np.any(column != np.floor(column)) or np.any((column < 0) | (column >= n_features)):
+        raise ModelFileError(f"`x_ramps` must be of columns 0 to {n_features - 1}. {tensors.AGAIN}")
+    if not np.all(start < end):
+        raise ModelFileError(f"`x_ramps` must end after they start. {tensors.AGAIN}")
+    return ramps
 
 
 # Members

@@ -127,11 +127,18 @@ class _Graph:
         if fitted.x_reach is not None:
             z = self.add("Max", [z, self.constant(fitted.x_reach[0])])
             z = self.add("Min", [z, self.constant(fitted.x_reach[1])])
-        if fitted.x_limit is None:
+        if fitted.x_limit is not None:
+            share = self.add("Mul", [z, self.constant(1.0 / fitted.x_limit)])
+            square = self.add("Add", [self.add("Mul", [share, share]), self.constant(1.0)])
+            z = self.add("Div", [z, self.add("Sqrt", [square])])
+        if fitted.x_ramps is None:
             return z
-        share = self.add("Mul", [z, self.constant(1.0 / fitted.x_limit)])
-        square = self.add("Add", [self.add("Mul", [share, share]), self.constant(1.0)])
-        return self.add("Div", [z, self.add("Sqrt", [square])])
+        column, start, end, height = fitted.x_ramps
+        climbed = self.add("Gather", [z, self.constant(column, np.int64)], axis=1)
+        climbed = self.add("Sub", [climbed, self.constant(start)])
+        share = self.add("Div", [climbed, self.constant(end - start)])
+        share = self.add("Sub", [self.clipped(share, 0.0, 1.0), self.constant(0.5)])
+        return self.add("Concat", [z, self.add("Mul", [share, self.constant(height)])], axis=1)
 
     def network(self, x: str, network: NetworkRecord, params: Leaves) -> str:
         """Outputs [member, row, out] of the networks, in single precision."""
@@ -233,7 +240,10 @@ class _Graph:
             column = self.cast(self.columns(rows, 0, 1), np.float64)
             nothing = self.add("Mul", [column, self.constant(0.0)])
             return self.add("Add", [nothing, self.constant(noise.noise_var)])
-        outputs = self.cast(self.network(rows, noise.shape.network, noise.shape.params), np.float64)
+        assert noise.shape.network.row_shape is not None
+        features = self.columns(rows, 0, noise.shape.network.row_shape[0])
+        networks = self.network(features, noise.shape.network, noise.shape.params)
+        outputs = self.cast(networks, np.float64)
         log_noise = self.mean(self.clipped(outputs, -LOG_NOISE_CLIP, LOG_NOISE_CLIP))
         log_noise = self.clipped(log_noise, noise.shape.least, noise.shape.most)
         return self.add("Mul", [self.add("Exp", [log_noise]), self.constant(noise.noise_var)])

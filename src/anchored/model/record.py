@@ -82,12 +82,14 @@ class NoiseShape:
     most: float  # beyond them it is not extrapolated
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
-        """Noise relative to its level at standardised rows."""
+        """Noise relative to its level at standardised rows, by their features alone."""
         starts = range(0, len(z), _BLOCK_ROWS)
         return np.concatenate([self._block(z[i : i + _BLOCK_ROWS]) for i in starts] or [np.ones(0)])
 
     def _block(self, z: np.ndarray) -> np.ndarray:
         assert self.network.fields is not None
+        assert self.network.row_shape is not None
+        z = z[:, : self.network.row_shape[0]]
         outputs = forward.outputs(self.params, self.network.fields["activation"], z)[..., 0]
         log_noise = np.clip(outputs, -LOG_NOISE_CLIP, LOG_NOISE_CLIP).mean(axis=0)
         return np.exp(np.clip(log_noise, self.least, self.most))
@@ -177,12 +179,14 @@ class FittedModel:
     package : version of anchored that made it.
     parameters : the estimator's constructor arguments, as JSON can say them.
     n_rows : different rows that it was trained on; None in files of version 0.1.0.
-    n_features, feature_names : of the inputs of the networks, once a table is encoded.
+    n_features, feature_names : of the inputs, once a table is encoded.
     columns : names of the data frame's columns; None if it was fitted on an array.
     members, prior_mean, prior_scale : in standardised units.
     x_mean, x_scale : of the inputs, None if they are used as they are.
     x_reach : [2, feature], standardised: inputs beyond count as lying there; None in old files.
     x_limit : [feature] that standardised inputs stay within, infinite for none; None if all are.
+    x_ramps : [4, ramp], inputs of the networks behind the features (`special.with_ramps`); None if
+        there are none.
     classes : labels of a classifier.
     temperature : probabilities p are turned into p^(1 / temperature), normalised.
     novelty_scale : what counts as much: epistemic deviation [out], or for classes mutual
@@ -205,6 +209,7 @@ class FittedModel:
     x_scale: np.ndarray | None
     x_reach: np.ndarray | None
     x_limit: np.ndarray | None
+    x_ramps: np.ndarray | None
     regression: Regression | None
     classes: np.ndarray | None
     temperature: float = 1.0
@@ -222,7 +227,12 @@ class FittedModel:
         """Inputs as the networks take them."""
         if self.x_mean is None:
             return x
-        return special.limited((x - self.x_mean) / self.x_scale, self.x_reach, self.x_limit)
+        z = special.limited((x - self.x_mean) / self.x_scale, self.x_reach, self.x_limit)
+        return special.with_ramps(z, self.x_ramps)
+
+    def further_out(self, z: np.ndarray, times: float) -> np.ndarray:
+        """Standardised rows moved away from the mean of the training rows."""
+        return special.with_ramps(times * z[:, : self.n_features], self.x_ramps)
 
     def predictive(self, outputs: np.ndarray, z: np.ndarray) -> Predictive:
         """The predictive of outputs [member, row, out] at standardised rows."""

@@ -134,7 +134,7 @@ def _blocks(fitted: FittedModel, x) -> Iterator[np.ndarray]:
     for start in range(0, max(len(x), 1), n_rows):
         block = x[start : start + n_rows]
         z = fitted.standardised(block)
-        fine = np.isfinite(block) & (np.abs(z) < MAX_INPUT)
+        fine = np.isfinite(block) & (np.abs(z[:, :n_features]) < MAX_INPUT)
         if not fine.all():
             row, feature = np.argwhere(~fine)[0]
             raise ValueError(

@@ -167,3 +167,16 @@ def limited(z: np.ndarray, reach: np.ndarray | None, limit: np.ndarray | None = 
     if reach is not None:
         z = np.clip(z, *reach)
     return z if limit is None else z / np.hypot(1.0, z / limit)
+
+
+def with_ramps(z: np.ndarray, ramps: np.ndarray | None) -> np.ndarray:
+    """Values [batch, column] and, behind them, how far each of ``ramps`` [4, ramp] is climbed.
+
+    A ramp is the number of its column, where it starts and ends, and its height. Before its start
+    it is at minus half its height, after its end at half of it.
+    """
+    if ramps is None:
+        return z
+    column, start, end, height = ramps
+    share = np.clip((z[:, column.astype(int)] - start) / (end - start), 0.0, 1.0)
+    return np.concatenate([z, height * (share - 0.5)], axis=1)

@@ -106,11 +106,17 @@ def names_of_rows(X, n_rows: int) -> list[str]:
 
 
 def _relevance(estimator, n_columns: int) -> np.ndarray | None:
-    """The prior's variance of each column's weights, relative to the largest."""
-    scale = estimator.model_.prior_scale.get("0/weight")
+    """The prior's variance of what each column adds, relative to the largest."""
+    model, encoder = estimator.model_, estimator.encoder_
+    scale = model.prior_scale.get("0/weight")
     if scale is None or scale.ndim != 2:
         return None
-    of_feature, encoder = np.square(scale[:, 0]), estimator.encoder_
+    variance = np.square(scale[:, 0])
+    of_feature = variance[: model.n_features].copy()
+    if model.x_ramps is not None:
+        column, _, _, height = model.x_ramps
+        of_ramps = variance[model.n_features :] * np.square(height) / 4
+        np.add.at(of_feature, column.astype(int), of_ramps)
     if encoder is not None:
         owners = np.array(encoder.feature_columns, object)
         of_feature = np.array([of_feature[owners == name].max() for name in encoder.names])

@@ -17,15 +17,18 @@ _LITTLE_NOISE = 0.01  # share of the variance
 _LONGER = 3
 
 
-def default_schedule(n_rows: int, n_layers: int = 1, noise_var: float = 1.0) -> Schedule:
+def default_schedule(
+    n_rows: int, n_layers: int = 1, noise_var: float = 1.0, relevance_rows: int = RELEVANCE_ROWS
+) -> Schedule:
     """For a number of rows and of hidden layers, and noise of a share of the targets' variance.
 
-    In units of the prior's scale where relevances make it uneven. Otherwise, and where little noise
-    asks for a close fit, in the units of the parameters, which takes three times the steps.
+    In units of the prior's scale where relevances make it uneven, which they do from
+    ``relevance_rows`` on. Otherwise, and where little noise asks for a close fit, in the units of
+    the parameters, which takes three times the steps.
     """
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)
-    in_prior_units = n_rows >= RELEVANCE_ROWS and noise_var >= _LITTLE_NOISE
+    in_prior_units = n_rows >= relevance_rows and noise_var >= _LITTLE_NOISE
     rate = _RATE if in_prior_units or n_layers == 1 else _SLOW_RATE
     n_steps = N_STEPS * (1 if in_prior_units else _LONGER)
     schedule = Schedule.of_steps(n_steps, n_rows, batch_size, rate, TOLERANCE)
