@@ -14,8 +14,9 @@ import numpy as np
 
 from anchored.core.rows import padded_size
 from anchored.rl._gymnasium import checked_row, gymnasium
-from anchored.rl.q_learning import Episodes, Extra, Own, QLoss, chosen_action, epsilon_at
+from anchored.rl.q_learning import Episodes, chosen_action, epsilon_at
 from anchored.rl.q_learning import episode_keys as _keys_of
+from anchored.rl.q_loss import Extra, Own, QLoss
 from anchored.rl.q_settings import QSettings
 from anchored.typing import Array
 

@@ -16,6 +16,7 @@ likelihoods grows with N beside a penalty that stays.
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -33,6 +34,7 @@ from anchored.core.training import Schedule, finite_members
 from anchored.core.tree import from_pytree, on_device
 from anchored.errors import EnsembleError, bad_value
 from anchored.prediction.predictive import Predictive
+from anchored.rl import columns
 from anchored.typing import Array, Likelihood, Network
 
 # What a network sees of observations, [..., obs] -> [..., feature]; JAX and hashable.
@@ -211,7 +213,8 @@ class DynamicsModel:
     def step(self, noise: Array, observation: Array, action: Array) -> tuple[Array, Array]:
         """Next observations and rewards [member, row, ...] for planning (`planning.Simulator`)."""
         x = jnp.concatenate([self.features(observation), action], axis=-1)
-        outputs = jax.vmap(self.network.apply)(self.state.params, self.inputs.forward(x))
+        given = (self.state.params, self.inputs.forward(x))
+        outputs = jax.vmap(partial(columns.outputs, self.network))(*given)
         likelihood, n = self.likelihood, self.n_observed
         mean = self.targets.mean + self.targets.scale * likelihood.mean(outputs)
         scale = self.targets.scale * jnp.sqrt(likelihood.variance(outputs))

@@ -23,7 +23,6 @@ from anchored.rl.environments.pure import DiscreteEnvironment
 from anchored.rl.q_learning import (
     Curve,
     Episodes,
-    QLoss,
     QState,
     curve_of,
     evaluated,
@@ -32,6 +31,7 @@ from anchored.rl.q_learning import (
     member_values,
     rounds,
 )
+from anchored.rl.q_loss import QLoss
 from anchored.rl.q_settings import QSettings
 from anchored.typing import Network
 
