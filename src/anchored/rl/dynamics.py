@@ -16,7 +16,6 @@ likelihoods grows with N beside a penalty that stays.
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -210,11 +209,13 @@ class DynamicsModel:
         """After ``n_steps`` steps more on the rows it has, by their scales now."""
         return _trained(self, n_steps)
 
-    def step(self, noise: Array, observation: Array, action: Array) -> tuple[Array, Array]:
-        """Next observations and rewards [member, row, ...] for planning (`planning.Simulator`)."""
+    def step(
+        self, member: Array, noise: Array, observation: Array, action: Array
+    ) -> tuple[Array, Array]:
+        """Next observations and rewards [row, ...] by one member (`planning.Simulator`)."""
         x = jnp.concatenate([self.features(observation), action], axis=-1)
-        given = (self.state.params, self.inputs.forward(x))
-        outputs = jax.vmap(partial(columns.outputs, self.network))(*given)
+        params = jax.tree.map(lambda leaf: leaf[member], self.state.params)
+        outputs = columns.outputs(self.network, params, self.inputs.forward(x))
         likelihood, n = self.likelihood, self.n_observed
         mean = self.targets.mean + self.targets.scale * likelihood.mean(outputs)
         scale = self.targets.scale * jnp.sqrt(likelihood.variance(outputs))
