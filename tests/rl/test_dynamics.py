@@ -51,7 +51,7 @@ def test_a_step_is_what_is_predicted():
     given = (jnp.asarray(some.observation), jnp.asarray(some.action))
     reached, reward = each(jnp.arange(3), jnp.zeros((5, 2)), *given)
     noisy, _ = each(jnp.arange(3), jnp.ones((5, 2)), *given)
-    mean, var = dynamics._moments(model, some.observation, some.action)
+    mean, var = dynamics.moments(model, some.observation, some.action)
     np.testing.assert_allclose(reached, mean[..., :2], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(reward, mean[..., 2], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(noisy - reached, np.sqrt(var[..., :2]), rtol=1e-3, atol=1e-5)

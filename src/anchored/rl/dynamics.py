@@ -16,6 +16,7 @@ likelihoods grows with N beside a penalty that stays.
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -226,7 +227,7 @@ class DynamicsModel:
 
     def predict(self, observation: Array, action: Array) -> Predictive:
         """Of what the observations [batch, obs] become, and of the reward where it is learned."""
-        mean, var = _moments(self, jnp.asarray(observation), jnp.asarray(action))
+        mean, var = moments(self, jnp.asarray(observation), jnp.asarray(action))
         return Predictive.from_members(np.asarray(mean), np.asarray(var), self.likelihood.family)
 
 
@@ -288,11 +289,12 @@ def _trained(model: DynamicsModel, n_steps: Array) -> DynamicsModel:
 
 
 @jax.jit
-def _moments(model: DynamicsModel, observation: Array, action: Array) -> tuple[Array, Array]:
+def moments(model: DynamicsModel, observation: Array, action: Array) -> tuple[Array, Array]:
     """Mean and variance [member, batch, target] of next observations, and rewards."""
     x = jnp.concatenate([model.features(observation), action], axis=-1)
     x = model.inputs.forward(x)
-    outputs = jax.vmap(model.network.apply, (0, None))(model.state.params, x)
+    each = jax.vmap(partial(columns.outputs, model.network), (0, None))
+    outputs = each(model.state.params, x)
     likelihood, n = model.likelihood, model.n_observed
     mean = model.targets.mean + model.targets.scale * likelihood.mean(outputs)
     var = jnp.square(model.targets.scale) * likelihood.variance(outputs)

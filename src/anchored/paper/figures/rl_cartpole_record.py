@@ -14,9 +14,11 @@ WORDS = {
     "regularised": "regularised",
     "anchored": "anchored",
     "rms": "rms",
+    "anchored-averaged": "anchored, planned with the members' mean",
     "true": "true model",
     "random": "random actions",
 }
+AVERAGED = "-averaged"  # behind a method: planned with the mean of the members
 MODELS = "models"  # in place of a noise, in the labels of models alone
 _LEARNT = ("anchored", "unconstrained", "regularised")
 _SCORES = {
@@ -149,7 +151,8 @@ def findings(record: Record) -> list[str]:
     models = [
         {"words": words(n)} | {score: curves.model(n, score) for score in _SCORES} for n in longest
     ]
-    given = {"told": told, "stopped": stopped, "models": models}
+    averaged = curves.less(high, _LEARNT[0], _LEARNT[0] + AVERAGED)
+    given = {"told": told, "stopped": stopped, "models": models, "averaged": averaged}
     return sentences(record["name"], s=curves.settings, high=high, **given)
 
 
