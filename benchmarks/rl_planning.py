@@ -6,6 +6,7 @@ the processor, which other programs on the machine disturb less.
 """
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def main() -> None:
     found = {str(width): decision(width) for width in WIDTHS}
     for width, times in found.items():
         print(f"width {width}: {times} ms; target {TARGET:g}")
-    record = {"milliseconds": found, "target": TARGET, "cores": n_cores()}
+    load = [round(load, 1) for load in os.getloadavg()]
+    record = {"milliseconds": found, "target": TARGET, "cores": n_cores(), "load": load}
     write_whole(RECORD, (json.dumps(record, indent=1) + "\n").encode())
 
 

@@ -132,7 +132,7 @@ def test_pictures_are_packed_without_loss(rng):
 
 def test_the_page_is_of_its_records(push_record):
     record, _ = push_record
-    text = rl_page({"fig-rl-push": record}, None, "reinforcement_learning")
+    text = rl_page({"fig-rl-push": record}, {}, "reinforcement_learning")
     for line in record["findings"]:
         assert line in text
     assert "planar stand-in, not of the robot arm" in text

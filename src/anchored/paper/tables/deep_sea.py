@@ -107,14 +107,14 @@ def plan(s: Settings, context: Context) -> list[Cell]:
     cells = []
     for size, seed, method in runs:
         most = s.n_episodes if size in s.sizes else s.large_episodes
-        compute = partial(_run, agent_of(s, method), size, most, context.seed + seed)
+        compute = partial(run, agent_of(s, method), size, most, context.seed + seed)
         label = f"{method}/{size}/{seed}"
         settings = {"agent": agent_of(s, method), "episodes": [s.n_episodes, s.large_episodes]}
         cells.append(Cell(label, size**2 * most, compute, settings=settings))
     return cells
 
 
-def _run(settings: QSettings, size: int, n_episodes: int, seed: int) -> dict:
+def run(settings: QSettings, size: int, n_episodes: int, seed: int) -> dict:
     network = OneHotMLP(size**2, settings.hidden)
     agent = QAgent(settings, network=network, seed=seed)
 
