@@ -4,7 +4,7 @@ As many trials of anchors as of randomised priors, on sizes and seeds that are n
 priors and rates on two seeds of size 14, most of them and some more on a seed of size 24, and two
 of each method on another seed there. Then what is left of the members' spread at cells that
 were never seen, as episodes pass. Saved as ``benchmarks/results/deep_sea_trials.json``; what is
-there is not run again. It takes half an hour on a quiet core.
+there is not run again. It takes a quarter of an hour of the processor.
 """
 
 import dataclasses

@@ -14,8 +14,8 @@ from anchored.typing import Array, Network, Params
 
 
 def outputs(network: Network, params: Params, x: Array) -> Array:
-    """Outputs [row, out] of a member for inputs [row, in]; as they are of other networks."""
-    if not isinstance(network, MLP) or len(x) == 1:
+    """Outputs [row, out] of a member for inputs [row, in]; other networks are applied as usual."""
+    if type(network) is not MLP or len(x) == 1:
         return network.apply(params, x)
     activation, x = ACTIVATIONS[network.activation], _kept(x.T)
     for layer in params[:-1]:
