@@ -82,6 +82,15 @@ def test_the_table_of_deep_sea_says_what_the_record_holds():
     assert any("anchored 50, randomised priors none." in line for line in words)
 
 
+def test_psi_is_compared_over_the_runs_that_both_have():
+    """Of a size that one has met with more seeds, and of one it alone has met, the rest is left."""
+    found = {("anchored", 20): [100, 300, None], ("anchored", 50): [5000]}
+    other = ("randomised-priors", 20)
+    (pair,) = deep_sea.pairs(sea_record(found | {other: [100, 300]}))
+    assert pair["psi"][0] == pair["psi"][1]
+    assert (pair["sizes"], pair["better"]) == ("20", "")
+
+
 @pytest.fixture(scope="module")
 def push_record(tmp_path_factory):
     """A run too short to learn anything, that has all parts."""

@@ -8,7 +8,6 @@ of the actions is bsuite's. All methods meet the same seas.
 
 import dataclasses
 import math
-from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -167,34 +166,30 @@ def by_method(record: Record) -> dict[str, dict[int, dict[int, dict]]]:
     return {method: found[method] for method in METHODS if method in found}
 
 
-def psi_of(sizes: dict[int, dict[int, dict]], of_sizes: list[int]) -> tuple[float, float]:
-    return psi(
-        [
-            (size, run["found"], run["n_episodes"])
-            for size in of_sizes
-            for run in sizes.get(size, {}).values()
-        ]
-    )
+def cells_of(sizes: dict[int, dict[int, dict]]) -> set[tuple[int, int]]:
+    """Sizes and seeds that a method has met."""
+    return {(size, seed) for size, of_seed in sizes.items() for seed in of_seed}
 
 
-def shared_sizes(runs: dict, methods: Iterable[str]) -> list[int]:
-    """Those that all of some methods have met."""
-    return sorted(set.intersection(*(set(runs[method]) for method in methods)))
+def psi_of(sizes: dict[int, dict[int, dict]], cells: set[tuple[int, int]]) -> tuple[float, float]:
+    met = [(size, sizes[size][seed]) for size, seed in sorted(cells)]
+    return psi([(size, run["found"], run["n_episodes"]) for size, run in met])
 
 
 def pairs(record: Record) -> list[dict]:
-    """psi of anchors and of randomised priors, over the sizes that both met."""
+    """psi of anchors and of randomised priors, over the sizes and seeds that both met."""
     runs, found = by_method(record), []
     rates = (("", "at the published rate"), (_FAST, "at a rate five times as high"))
     compared = [((f"anchored{r}", f"randomised-priors{r}"), words) for r, words in rates]
     for both, words in ((TUNED, "of each at the rate that suited it in trials"), *compared):
         if set(both) <= set(runs):
-            sizes = shared_sizes(runs, both)
-            values = [psi_of(runs[method], sizes) for method in both]
+            shared = set.intersection(*(cells_of(runs[method]) for method in both))
+            values = [psi_of(runs[method], shared) for method in both]
             (one, error), (other, other_error) = values
             clear = abs(one - other) > 2 * math.hypot(error, other_error)
             better = "" if not clear else "anchors" if one > other else "randomised priors"
-            pair = {"rate": words, "sizes": _listed(sizes), "psi": values, "better": better}
+            sizes = _listed(sorted({size for size, _ in shared}))
+            pair = {"rate": words, "sizes": sizes, "psi": values, "better": better}
             found.append(pair)
     return found
 
@@ -204,7 +199,7 @@ def tables(record: Record) -> list[Table]:
     sizes = sorted({size for of_size in runs.values() for size in of_size})
     rows = []
     for method, of_size in runs.items():
-        value, error = psi_of(of_size, sizes)
+        value, error = psi_of(of_size, cells_of(of_size))
         cells = [_shown(of_size.get(size)) for size in sizes]
         either = f"{value:.3f}" + (f" ± {error:.3f}" if math.isfinite(error) else "")
         rows.append((METHODS[method], *cells, either))
