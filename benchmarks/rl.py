@@ -1,9 +1,9 @@
 """Speed of agents, side by side in one run: ``make bench-rl``; fails below a target.
 
-The agent of `fig-rl-push` on the planar stand-in, five members, beside the same agent as a plain
-PyTorch loop over members with a Gymnasium environment. Seconds are of the processor, not of the
-clock on the wall, so that others on the machine do not count; both run on one thread. Rivals are
-timed in turns. Saved as ``benchmarks/results/rl.json``.
+The agent of `fig-rl-push` on the planar stand-in, and that of `table-deep-sea`, with five members,
+beside the same agent as a plain PyTorch loop over members with a Gymnasium environment. Seconds are
+of the processor, not of the clock on the wall, so that others on the machine count little; both run
+on one thread. Rivals are timed in turns. Saved as ``benchmarks/results/rl.json``.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import platform
 import sys
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
 # One thread for both, before JAX is imported.
 os.environ["XLA_FLAGS"] = (
@@ -25,19 +26,50 @@ from rich.console import Console
 from rich.table import Table
 
 import anchored
+from anchored.core.members import n_cores
 from anchored.paper.figures.rl_push import Settings
-from anchored.rl import PlanarPush, QAgent
+from anchored.paper.tables.deep_sea import Settings as SeaSettings
+from anchored.paper.tables.deep_sea import agent_of
+from anchored.rl import DeepSea, PlanarPush, QAgent, QSettings
+from anchored.rl.environments.deep_sea import OneHotMLP
 from benchmarks.run import Line
 
 RESULTS = Path(__file__).parent / "results" / "rl.json"
-ROUNDS, TURNS = 8, 3
-SETTINGS = dataclasses.replace(Settings().agent, n_step=1)  # PyTorch's loop has one-step targets
+TURNS = 5
+PUSH = dataclasses.replace(Settings().agent, n_step=1)  # PyTorch's loop has one-step targets
+SEA = dataclasses.replace(agent_of(SeaSettings(), "anchored"), n_members=5)
+SIZE = 20
 
 
-def ours(agent: QAgent, n_rounds: int) -> float:
+class Case(NamedTuple):
+    """An agent and its world, in both libraries."""
+
+    words: str
+    settings: QSettings
+    env: Any
+    network: Any
+    theirs: Any  # the environment of Gymnasium
+    n_rounds: tuple[int, int]  # that are timed, ours and theirs
+    target: float  # times as many steps a second; zero: told beside the others
+
+
+def cases() -> list[Case]:
+    from benchmarks.torch_q_learning import Push, Sea
+
+    push, sea = Push(PlanarPush()), Sea(DeepSea(SIZE))
+    fewer = dataclasses.replace(PUSH, n_updates=50)
+    number = (DeepSea(SIZE, indexed=True), OneHotMLP(SIZE**2, SEA.hidden))
+    return [
+        Case("push, the figure's 500 updates a round", PUSH, PlanarPush(), None, push, (8, 1), 20),
+        Case("push, 50 updates a round", fewer, PlanarPush(), None, push, (8, 1), 20),
+        Case(f"deep sea of {SIZE}, the number of a cell", SEA, *number, sea, (400, 20), 0),
+    ]
+
+
+def ours(case: Case, agent: QAgent) -> float:
     """Steps of the environment a second; the agent has compiled its program before."""
     started, before = time.process_time(), agent.n_episodes
-    agent.fit(PlanarPush(), before + n_rounds * SETTINGS.train_every)
+    agent.fit(case.env, before + case.n_rounds[0] * case.settings.train_every)
     seconds = time.process_time() - started
     return agent.curve.length[before:].sum() / seconds
 
@@ -49,28 +81,26 @@ def q_learning() -> list[Line]:
         print("PyTorch is not installed: pip install -e '.[torch]'", file=sys.stderr)
         raise SystemExit(2) from None
     lines = []
-    for n_updates, words in ((SETTINGS.n_updates, "the figure's"), (50, "a tenth of its")):
-        settings = dataclasses.replace(SETTINGS, n_updates=n_updates)
-        agent = QAgent(settings).fit(PlanarPush(), settings.train_every)
+    for case in cases():
+        agent = QAgent(case.settings, network=case.network)
+        agent.fit(case.env, case.settings.train_every)
         mine, theirs = [], []
         for _ in range(TURNS):
-            mine.append(ours(agent, ROUNDS))
-            theirs.append(torch_q_learning.steps_a_second(settings, PlanarPush(), 1))
-        ratio = float(np.median(np.divide(mine, theirs)))
-        name = f"Q-learning, {words} {n_updates} updates a round"
+            mine.append(ours(case, agent))
+            theirs.append(
+                torch_q_learning.steps_a_second(case.settings, case.theirs, case.n_rounds[1])
+            )
+        ratio, name = float(np.median(np.divide(mine, theirs))), f"Q-learning, {case.words}"
         lines += [
             Line(f"{name}: ours", float(np.median(mine)), "steps/s", 0.0, True),
             Line(f"{name}: PyTorch loop", float(np.median(theirs)), "steps/s", 0.0, True),
-            Line(f"{name}: faster", ratio, "x", 20.0, True),
+            Line(f"{name}: faster", ratio, "x", case.target, True),
         ]
     return lines
 
 
-PARTS = (q_learning,)  # a part of the planner's joins here
-
-
 def main() -> int:
-    lines = [line for part in PARTS for line in part()]
+    lines = q_learning()
     table = Table("what", "measured", "target", "", title="agents")
     for line in lines:
         target = f"{'at least' if line.at_least else 'at most'} {line.target:g} {line.unit}"
@@ -82,6 +112,8 @@ def main() -> int:
         "version": anchored.__version__,
         "python": platform.python_version(),
         "jax": jax.__version__,
+        "cores": n_cores(),
+        "load": [round(load, 1) for load in os.getloadavg()],
         "lines": [line._asdict() | {"ok": bool(line.ok)} for line in lines],
     }
     RESULTS.write_text(json.dumps(record, indent=2, default=float) + "\n")

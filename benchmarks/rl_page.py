@@ -11,7 +11,7 @@ from anchored.paper.runner import record_path
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reinforcement_learning.md"
 RECORDS = DOCS / "reinforcement_learning"
-BENCH = Path(__file__).parent / "results" / "rl.json"
+RESULTS = Path(__file__).parent / "results"
 # The preset shown of each experiment: the first that has a record.
 SHOWN = {
     "fig-rl-push": ("paper", "cpu"),
@@ -26,8 +26,9 @@ def page() -> str:
         found = [p for p in presets if record_path(RECORDS / p, name).exists()]
         if found:
             records[name] = paper.load(RECORDS / found[0], name)
-    bench = json.loads(BENCH.read_text()) if BENCH.exists() else None
-    return rl_page(records, bench, RECORDS.name)
+    names = ("rl", "rl_planning", "deep_sea_trials")
+    beside = {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in names}
+    return rl_page(records, beside, RECORDS.name)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,15 @@ def test_the_table_of_deep_sea_says_what_the_record_holds():
     assert any("anchored 50, randomised priors none." in line for line in words)
 
 
+def test_psi_is_compared_over_the_runs_that_both_have():
+    """Of a size that one has met with more seeds, and of one it alone has met, the rest is left."""
+    found = {("anchored", 20): [100, 300, None], ("anchored", 50): [5000]}
+    other = ("randomised-priors", 20)
+    (pair,) = deep_sea.pairs(sea_record(found | {other: [100, 300]}))
+    assert pair["psi"][0] == pair["psi"][1]
+    assert (pair["sizes"], pair["better"]) == ("20", "")
+
+
 @pytest.fixture(scope="module")
 def push_record(tmp_path_factory):
     """A run too short to learn anything, that has all parts."""
@@ -132,12 +141,44 @@ def test_pictures_are_packed_without_loss(rng):
 
 def test_the_page_is_of_its_records(push_record):
     record, _ = push_record
-    text = rl_page({"fig-rl-push": record}, None, "reinforcement_learning")
+    text = rl_page({"fig-rl-push": record}, {}, "reinforcement_learning")
     for line in record["findings"]:
         assert line in text
     assert "planar stand-in, not of the robot arm" in text
     assert "Deep sea" not in text
     assert "## Speed" not in text
+
+
+def test_the_page_shows_trials_and_speed():
+    choice = {"first_var": 1.0, "prior_scale": 3.0, "learning_rate": 0.01, "noise_var": 0.1}
+    looks = [{"spread_unseen": 2.268}, {"spread_unseen": None}]
+    trials = {
+        "choices": {"q": choice | {"in_prior_units": True}},
+        "trials": {
+            "anchored/q/14/1": {"found": 1200, "n_episodes": 1500},
+            "anchored/q/14/2": {"found": None, "n_episodes": 1500},
+            "randomised-priors/q/14/1": {"found": 7, "n_episodes": 1500},
+        },
+        "drift": {"randomised-priors/q": looks},
+    }
+    times = {
+        "32": {"processor_median": 44.0, "clock_median": 60.0},
+        "50": {"processor_median": 75.0, "clock_median": 74.0},
+    }
+    line = {"name": "a", "value": 19.0, "unit": "x", "target": 20.0, "at_least": True, "ok": False}
+    beside = {
+        "deep_sea_trials": trials,
+        "rl_planning": {"milliseconds": times, "target": 50.0},
+        "rl": {"lines": [line], "cores": 2, "load": [0.1, 0.2, 0.3]},
+    }
+    sea = sea_record({("anchored", 20): [100]})
+    sea |= {"findings": [], "tables": [], "title": "Sea"}
+    text = rl_page({"table-deep-sea": sea}, beside, "pictures")
+    assert "| 1 | 3 | 0.1 | 0.01 * | 1,200, > 1,500 | 7 |" in text
+    assert "| randomised priors, rate 0.01 | 2.27 | - |" in text
+    assert "| 32 nodes | 44.0 ms | 60.0 ms | met |" in text
+    assert "| 50 nodes | 75.0 ms | 74.0 ms | missed |" in text
+    assert "| a | 19 x | at least 20 x | missed |" in text
 
 
 def test_the_page_in_docs_is_what_the_records_say():

@@ -81,10 +81,10 @@ def test_the_true_model_is_the_environment():
     state = env.reset(jax.random.key(0))
     key, action = jax.random.key(1), jnp.array([0.3])
     _, seen, reward, _ = env.step(jax.random.clone(key), state, action)
-    noise = jax.random.normal(key, (1, 1, 4))
-    reached, expected = TrueModel(env).step(noise, state[None, None], action[None, None])
-    np.testing.assert_allclose(reached[0, 0], seen, rtol=1e-6)
-    assert float(expected[0, 0]) == pytest.approx(float(reward), rel=1e-5)
+    noise = jax.random.normal(key, (1, 4))
+    reached, expected = TrueModel(env).step(jnp.int32(0), noise, state[None], action[None])
+    np.testing.assert_allclose(reached[0], seen, rtol=1e-6)
+    assert float(expected[0]) == pytest.approx(float(reward), rel=1e-5)
 
 
 def test_the_shell_passes_gymnasium_s_checker():

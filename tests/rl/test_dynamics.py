@@ -47,10 +47,11 @@ def test_a_linear_system_is_learnt(method):
 def test_a_step_is_what_is_predicted():
     model = begun().add(steps(64)).train(50)
     some = steps(5, seed=2)
-    rows = [jnp.broadcast_to(a, (3, *a.shape)) for a in (some.observation, some.action)]
-    reached, reward = model.step(jnp.zeros((3, 5, 2)), *rows)
-    noisy, _ = model.step(jnp.ones((3, 5, 2)), *rows)
-    mean, var = dynamics._moments(model, some.observation, some.action)
+    each = jax.vmap(model.step, in_axes=(0, None, None, None))
+    given = (jnp.asarray(some.observation), jnp.asarray(some.action))
+    reached, reward = each(jnp.arange(3), jnp.zeros((5, 2)), *given)
+    noisy, _ = each(jnp.arange(3), jnp.ones((5, 2)), *given)
+    mean, var = dynamics.moments(model, some.observation, some.action)
     np.testing.assert_allclose(reached, mean[..., :2], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(reward, mean[..., 2], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(noisy - reached, np.sqrt(var[..., :2]), rtol=1e-3, atol=1e-5)
@@ -59,7 +60,9 @@ def test_a_step_is_what_is_predicted():
 def test_a_known_reward_is_not_learnt():
     model = begun(reward=lambda seen, action, reached: reached[..., 0])
     assert model.rows.y.shape[1] == 2
-    reached, reward = model.step(jnp.zeros((3, 4, 2)), jnp.ones((3, 4, 2)), jnp.ones((3, 4, 1)))
+    reached, reward = model.step(
+        jnp.int32(1), jnp.zeros((4, 2)), jnp.ones((4, 2)), jnp.ones((4, 1))
+    )
     np.testing.assert_array_equal(reward, reached[..., 0])
 
 

@@ -27,8 +27,7 @@ class Drift:
 
     n_members: ClassVar[int] = 3
 
-    def step(self, noise, observation, action):
-        member = jnp.arange(self.n_members)[:, None, None]
+    def step(self, member, noise, observation, action):
         reached = observation + member + 0.5 * noise
         return reached, reached[..., 0] + 10.0 * action[..., 0]
 
@@ -84,8 +83,8 @@ def test_particles_stay_with_their_member_and_candidates_share_the_noise():
 
 def test_a_model_that_explodes_is_no_reason_to_follow_it():
     class Broken(Drift):
-        def step(self, noise, observation, action):
-            reached, reward = super().step(noise, observation, action)
+        def step(self, member, noise, observation, action):
+            reached, reward = super().step(member, noise, observation, action)
             return reached, jnp.where(action[..., 0] > 0, jnp.nan, reward)
 
     plans = jnp.array([[[-0.1]], [[0.1]]])

@@ -104,7 +104,7 @@ def test_numbers_that_are_none_are_told_and_nothing_is_lost(what, tmp_path):
 
     file, good = tmp_path / "agent", shell(PURE)
     learner = agent().fit(good, 1, checkpoint=file)
-    with pytest.raises(ValueError, match=f"`env` gave {what} .*nan.* must be finite"):
+    with pytest.raises(ValueError, match=f"`env` gave the {what} .*nan.* at step 1 .*be finite"):
         learner.fit(Spoiled(good), 2, checkpoint=file)
     assert learner.fit(good, 2, checkpoint=file).returns_ == agent().fit(good, 2).returns_
 

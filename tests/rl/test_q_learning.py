@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from anchored import MLP
-from anchored.core.state import Batch
-from anchored.rl import DeepSea, QSettings
+from anchored.core.state import Batch, advance
+from anchored.rl import DeepSea, QSettings, Replay
 from anchored.rl.environments.deep_sea import OneHotMLP, action_mapping
 from anchored.rl.q_learning import (
     Episodes,
+    QState,
     chosen_action,
     episode_keys,
     epsilon_at,
@@ -22,6 +23,7 @@ from anchored.rl.q_learning import (
     rounds,
 )
 from anchored.rl.q_learning import _rows as rows_of
+from anchored.rl.q_learning import _trained as trained
 from tests.rl.worlds import Line
 
 SMALL = QSettings(n_members=3, hidden=(6,), train_every=2, n_updates=4, target_every=3, capacity=40)
@@ -64,6 +66,33 @@ def test_the_loss_is_the_formula(rng, method, double):
     pull = 0.5 * np.sum(((theta - own.centre) / members.extra.scale) ** 2) / 30.0
     penalty = 0.0 if method == "randomised-priors" else pull
     np.testing.assert_allclose(got, penalty - log_prob.mean(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("method", ["anchored", "randomised-priors", "bootstrap"])
+def test_training_takes_the_steps_of_the_loss_one_by_one(rng, method, double):
+    """Rows are read and target networks run for several steps at once; they are renewed between."""
+    settings = dataclasses.replace(
+        SMALL, method=method, double=double, n_updates=11, target_every=4, batch_size=300,
+        capacity=1000,
+    )  # fmt: skip
+    _, members = started(settings)
+    n_rows = 700
+    x, then = rng.normal(size=(2, n_rows, 2)).astype(np.float32)
+    y = np.column_stack([rng.integers(0, 3, n_rows), rng.normal(size=(n_rows, 2)), then])
+    replay = Replay.make(settings.capacity, 2, 5).add(jnp.asarray(x), jnp.asarray(y, jnp.float32))
+    state = QState(members, replay, jnp.uint32(0), jnp.int32(0))
+    got = jax.jit(trained, static_argnums=0)(settings, state, jnp.int32(settings.n_updates))
+    want = members
+    for _ in range(settings.n_updates):
+        want = advance(want, replay.data, 1)
+        if int(want.step) % settings.target_every == 0:
+            own = want.own._replace(target=want.theta)
+            want = dataclasses.replace(want, own=own)
+    assert int(got.step) == settings.n_updates
+    np.testing.assert_allclose(got.theta, want.theta, atol=2e-5)
+    np.testing.assert_allclose(got.own.target, want.own.target, atol=2e-5)
+    assert np.abs(got.theta - members.theta).max() > 0.005
 
 
 def test_without_rows_anchored_members_are_where_the_loss_is_least():

@@ -137,7 +137,7 @@ def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
     brought = isinstance(data.x, HostRows)
     body = _Step(plan.loss, plan.optimiser, size, brought)
     members = Vmapped() if is_traced((state, data)) else plan.member_map
-    moving = _Moving(state.theta, state.opt_state)
+    moving = Moving(state.theta, state.opt_state)
     shared = _Shared.of(state, data)
     if not brought:
         moving = members.loop(body, moving, state.own, shared, n_steps)
@@ -193,7 +193,7 @@ def first_opt_state(optimiser: optax.GradientTransformation, theta: Params) -> A
     return jax.vmap(optimiser.init)(theta)
 
 
-class _Moving(NamedTuple):
+class Moving(NamedTuple):
     """What a step changes, for one member or stacked over all."""
 
     theta: Params
@@ -241,7 +241,7 @@ class _Step:
     size: int  # of a batch
     brought: bool  # inputs come step by step
 
-    def __call__(self, now: _Moving, own: Params, s: _Shared, i: Array) -> _Moving:
+    def __call__(self, now: Moving, own: Params, s: _Shared, i: Array) -> Moving:
         step = s.step + i
         rows = batch_rows(s.seed, step, s.n_rows, self.size)
         x = s.x[i] if self.brought else s.x[rows]
@@ -249,11 +249,26 @@ class _Step:
         scale, total = _over(share, s.total), _nonzero(s.total)
         batch = Batch(x, s.y[rows], s.weight[rows], rows, scale, total, step)
         gradient = jax.grad(self.loss)(now.theta, own, s.extra, batch)
-        rate = jnp.exp(s.log_rate + s.log_decay * (step // DECAY_EVERY))
-        updates, opt_state = self.optimiser.update(gradient, now.opt_state, now.theta)
-        if s.unit is not None:
-            updates = jax.tree.map(jnp.multiply, updates, s.unit)
-        return _Moving(jax.tree.map(lambda p, u: p + rate * u, now.theta, updates), opt_state)
+        return moved(self.optimiser, now, gradient, rate_at(s, step), s.unit)
+
+
+def rate_at(state: "EnsembleState | _Shared", step: Array) -> Array:
+    """The learning rate at a step."""
+    return jnp.exp(state.log_rate + state.log_decay * (step // DECAY_EVERY))
+
+
+def moved(
+    optimiser: optax.GradientTransformation,
+    now: Moving,
+    gradient: Params,
+    rate: Array,
+    unit: Params | None,
+) -> Moving:
+    """A member after one step of the optimiser."""
+    updates, opt_state = optimiser.update(gradient, now.opt_state, now.theta)
+    if unit is not None:
+        updates = jax.tree.map(jnp.multiply, updates, unit)
+    return Moving(jax.tree.map(lambda p, u: p + rate * u, now.theta, updates), opt_state)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -65,11 +65,14 @@ def box_sizes(env: Any) -> tuple[int, np.ndarray, np.ndarray]:
     return env.observation_space.shape[0], low.astype(np.float32), high.astype(np.float32)
 
 
-def checked_row(observation: Any, reward: Any, step: int) -> None:
-    """An error if the environment gave a number that is none."""
-    for name, value in (("observation", observation), ("reward", reward)):
-        if not np.all(np.isfinite(value)):
-            raise ValueError(
-                f"`env` gave the {name} {value!r} at step {step} of an episode; it must be "
-                "finite. What the agent learned before this round is kept."
-            )
+def checked_numbers(what: str, value: Any, step: int | None = None) -> np.ndarray:
+    """What an environment gave as numbers, at a step of an episode, which must be finite."""
+    array = np.asarray(value, np.float32)
+    if not np.isfinite(array).all():
+        when = "" if step is None else f" at step {step} of an episode"
+        raise ValueError(
+            f"`env` gave the {what} {array.tolist()}{when}; it must be finite. What the agent "
+            "learnt before is kept: mend the environment and fit again, from the checkpoint if "
+            "there is one."
+        )
+    return array

@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored.core.rows import padded_size
-from anchored.rl._gymnasium import checked_row, gymnasium
-from anchored.rl.q_learning import Episodes, Extra, Own, QLoss, chosen_action, epsilon_at
+from anchored.rl._gymnasium import checked_numbers, gymnasium
+from anchored.rl.q_learning import Episodes, chosen_action, epsilon_at
 from anchored.rl.q_learning import episode_keys as _keys_of
+from anchored.rl.q_loss import Extra, Own, QLoss
 from anchored.rl.q_settings import QSettings
 from anchored.typing import Array
 
@@ -74,12 +75,13 @@ def played_by(
     """One episode [step, ...] in which ``choose(observation, step)`` gives the action."""
     first = int(env.action_space.start)
     x, _ = env.reset(seed=seed)
-    checked_row(x, 0.0, 0)
+    x = checked_numbers("observation", x, 0)
     steps: list[Any] = []
     for i in range(max_steps):
-        action = choose(np.asarray(x, np.float32), i)
+        action = choose(x, i)
         seen, reward, terminated, truncated, _ = env.step(first + action)
-        checked_row(seen, reward, i + 1)
+        seen = checked_numbers("observation", seen, i + 1)
+        reward = checked_numbers("reward", reward, i + 1)
         steps.append((x, action, reward, seen, terminated, True))
         if terminated or truncated:
             return _stacked(steps)
@@ -116,9 +118,9 @@ class InStep(NamedTuple):
             last = info.get("final_obs", seen)
             for j in np.flatnonzero(~over):
                 end = terminated[j] or truncated[j]
-                then = np.asarray(last[j] if end else seen[j], np.float32)
-                checked_row(then, reward[j], i + 1)
-                steps[j].append((x[j], actions[j], reward[j], then, terminated[j], True))
+                then = checked_numbers("observation", last[j] if end else seen[j], i + 1)
+                gain = checked_numbers("reward", reward[j], i + 1)
+                steps[j].append((x[j], actions[j], gain, then, terminated[j], True))
             over |= terminated | truncated
             if over.all():
                 return [_stacked(each) for each in steps]

@@ -16,6 +16,7 @@ likelihoods grows with N beside a penalty that stays.
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -33,6 +34,7 @@ from anchored.core.training import Schedule, finite_members
 from anchored.core.tree import from_pytree, on_device
 from anchored.errors import EnsembleError, bad_value
 from anchored.prediction.predictive import Predictive
+from anchored.rl import columns
 from anchored.typing import Array, Likelihood, Network
 
 # What a network sees of observations, [..., obs] -> [..., feature]; JAX and hashable.
@@ -208,10 +210,13 @@ class DynamicsModel:
         """After ``n_steps`` steps more on the rows it has, by their scales now."""
         return _trained(self, n_steps)
 
-    def step(self, noise: Array, observation: Array, action: Array) -> tuple[Array, Array]:
-        """Next observations and rewards [member, row, ...] for planning (`planning.Simulator`)."""
+    def step(
+        self, member: Array, noise: Array, observation: Array, action: Array
+    ) -> tuple[Array, Array]:
+        """Next observations and rewards [row, ...] by one member (`planning.Simulator`)."""
         x = jnp.concatenate([self.features(observation), action], axis=-1)
-        outputs = jax.vmap(self.network.apply)(self.state.params, self.inputs.forward(x))
+        params = jax.tree.map(lambda leaf: leaf[member], self.state.params)
+        outputs = columns.outputs(self.network, params, self.inputs.forward(x))
         likelihood, n = self.likelihood, self.n_observed
         mean = self.targets.mean + self.targets.scale * likelihood.mean(outputs)
         scale = self.targets.scale * jnp.sqrt(likelihood.variance(outputs))
@@ -222,7 +227,7 @@ class DynamicsModel:
 
     def predict(self, observation: Array, action: Array) -> Predictive:
         """Of what the observations [batch, obs] become, and of the reward where it is learned."""
-        mean, var = _moments(self, jnp.asarray(observation), jnp.asarray(action))
+        mean, var = moments(self, jnp.asarray(observation), jnp.asarray(action))
         return Predictive.from_members(np.asarray(mean), np.asarray(var), self.likelihood.family)
 
 
@@ -284,11 +289,12 @@ def _trained(model: DynamicsModel, n_steps: Array) -> DynamicsModel:
 
 
 @jax.jit
-def _moments(model: DynamicsModel, observation: Array, action: Array) -> tuple[Array, Array]:
+def moments(model: DynamicsModel, observation: Array, action: Array) -> tuple[Array, Array]:
     """Mean and variance [member, batch, target] of next observations, and rewards."""
     x = jnp.concatenate([model.features(observation), action], axis=-1)
     x = model.inputs.forward(x)
-    outputs = jax.vmap(model.network.apply, (0, None))(model.state.params, x)
+    each = jax.vmap(partial(columns.outputs, model.network), (0, None))
+    outputs = each(model.state.params, x)
     likelihood, n = model.likelihood, model.n_observed
     mean = model.targets.mean + model.targets.scale * likelihood.mean(outputs)
     var = jnp.square(model.targets.scale) * likelihood.variance(outputs)

@@ -1,9 +1,9 @@
 """Planning with a model: which actions to take, by what would come of many candidates.
 
-A model is a `Simulator`: it takes many rows a step on. Each particle stays with one member of the
-model for the whole plan (trajectory sampling, "TS-infinity" of Chua et al. 2018), so that a plan is
-judged by coherent worlds, not by a blend of them. All candidates of a round meet the same noise:
-they are compared on equal terms, and far fewer numbers are drawn.
+A model is a `Simulator`: each of its members takes many rows a step on. Each particle stays with
+one member for the whole plan (trajectory sampling, "TS-infinity" of Chua et al. 2018), so that a
+plan is judged by coherent worlds, not by a blend of them. All candidates of a round meet the same
+noise: they are compared on equal terms, and far fewer numbers are drawn.
 
 A decision is one compiled program: `decide`.
 """
@@ -26,10 +26,12 @@ class Simulator(Protocol):
     @property
     def n_members(self) -> int: ...
 
-    def step(self, noise: Array, observation: Array, action: Array) -> tuple[Array, Array]:
-        """Next observations and rewards; all arrays are [member, row, ...].
+    def step(
+        self, member: Array, noise: Array, observation: Array, action: Array
+    ) -> tuple[Array, Array]:
+        """Next observations and rewards by one member, of which the number is given.
 
-        ``noise`` are standard normals shaped like the observations.
+        Arrays are [row, ...]; ``noise`` are standard normals shaped like the observations.
         """
         ...
 
@@ -137,25 +139,28 @@ def returns(
 ) -> Array:
     """Mean reward summed over each plan [candidate, step, action] from one observation.
 
-    Particles are shared out equally among members; the candidates and particles of a member are
-    the rows of one batch.
+    Particles are shared out equally among members. Members take turns, each with its particles of
+    all candidates as the rows of one batch: what one needs stays in the processor's cache.
     """
     n_members = simulator.n_members
     each = -(-n_particles // n_members)
     n_plans, horizon, _ = plans.shape
-    rows = (n_members, each * n_plans)
-    noise = jax.random.normal(key, (horizon, n_members, each, *observation.shape))
+    n_rows = each * n_plans
+    noises = jax.random.normal(key, (horizon, n_members, each, *observation.shape))
 
-    def step(carry: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Any, None]:
-        seen, total = carry
-        noise, action = now
-        noise = jnp.repeat(noise, n_plans, axis=1)  # the same for all candidates
-        action = jnp.broadcast_to(jnp.tile(action, (each, 1)), (*rows, action.shape[-1]))
-        seen, reward = simulator.step(noise, seen, action)
-        return (seen, total + reward), None
+    def of_member(given: tuple[Array, Array]) -> Array:
+        member, noises = given
 
-    first = (jnp.broadcast_to(observation, (*rows, *observation.shape)), jnp.zeros(rows))
-    (_, total), _ = jax.lax.scan(step, first, (noise, jnp.swapaxes(plans, 0, 1)))
+        def step(carry: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Any, None]:
+            (seen, total), (noise, action) = carry, now
+            noise = jnp.repeat(noise, n_plans, axis=0)  # the same for all candidates
+            seen, reward = simulator.step(member, noise, seen, jnp.tile(action, (each, 1)))
+            return (seen, total + reward), None
+
+        first = (jnp.broadcast_to(observation, (n_rows, *observation.shape)), jnp.zeros(n_rows))
+        return jax.lax.scan(step, first, (noises, jnp.swapaxes(plans, 0, 1)))[0][1]
+
+    total = jax.lax.map(of_member, (jnp.arange(n_members), jnp.swapaxes(noises, 0, 1)))
     mean = jnp.mean(total.reshape(n_members * each, n_plans), axis=0)
     # A model may explode where it knows little.
     return jnp.where(jnp.isfinite(mean), mean, -jnp.inf)

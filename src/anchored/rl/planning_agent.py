@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored.core.tree import leaf_paths, on_device
+from anchored.core.tree import on_device
 from anchored.errors import ModelFileError, bad_value
-from anchored.model import tensors
 from anchored.prediction.predictive import Predictive
-from anchored.rl._gymnasium import box_sizes
+from anchored.rl import keeping
+from anchored.rl._gymnasium import box_sizes, checked_numbers
 from anchored.rl.dynamics import (
     DynamicsModel,
     DynamicsSettings,
@@ -29,14 +29,9 @@ from anchored.rl.dynamics import (
 )
 from anchored.rl.environments.pure import ContinuousEnvironment
 from anchored.rl.planning import Bounds, CrossEntropy, RandomShooting, decide, rest
-from anchored.rl.trials import (
-    Trial,
-    checked_numbers,
-    gymnasium_trial,
-    pure_trial,
-)
+from anchored.rl.trials import Trial, gymnasium_trial, pure_trial
 
-_FORMAT = "planning-agent-1"
+_KIND = "planning-agent"  # of its files
 _PLANNERS: dict[str, Any] = {"CrossEntropy": CrossEntropy, "RandomShooting": RandomShooting}
 _BEGIN, _ACT = 2**30, 2**30 + 1  # in place of a trial's number, in the keys of what is none
 
@@ -173,8 +168,7 @@ class PlanningAgent:
         """Write all there is to a file, but for the two functions."""
         model = self._fitted()
         s = self.settings
-        fields = {
-            "format": _FORMAT,
+        about = {
             "seed": self.seed,
             "returns": self.returns_,
             "n_observed": model.n_observed,
@@ -183,9 +177,7 @@ class PlanningAgent:
             "planner": type(s.planner).__name__,
             "settings": dataclasses.asdict(s),
         }
-        arrays = {f"model/{name}": _wide(leaf) for name, leaf in _leaves(model).items()}
-        bounds = {f"bounds/{n}": np.asarray(v) for n, v in self.bounds_._asdict().items()}
-        tensors.write(path, fields, arrays | bounds)
+        keeping.write(path, _KIND, about, {"model": model, "bounds": self.bounds_})
 
     @classmethod
     def load(
@@ -262,39 +254,20 @@ def _sizes(env: Any) -> tuple[int, np.ndarray, np.ndarray]:
     return box_sizes(env)
 
 
-def _leaves(model: DynamicsModel) -> dict[str, Any]:
-    return dict(zip(leaf_paths(model), jax.tree.leaves(model), strict=True))
-
-
-def _wide(leaf: Any) -> np.ndarray:
-    """As files hold it: whole numbers in 64 bits."""
-    array = np.asarray(leaf)
-    return array.astype(np.int64) if array.dtype.kind in "iu" else array
-
-
 def _read(path: str | Path, reward: Reward | None, features: Features | None) -> PlanningAgent:
-    fields, arrays = tensors.read(path)
-    if fields.text("format") != _FORMAT:
-        raise ModelFileError("it is no file of a planning agent of this version.")
+    fields, arrays = keeping.read(path, _KIND, PlanningAgent.__name__)
     for name, given in (("reward", reward), ("features", features)):
         if fields.flag(f"own_{name}") != (given is not None):
             how = "again" if given is None else "not: it was saved without"
             raise ModelFileError(f"files hold no code: give `{name}` {how}.")
     settings = _settings(fields.plain_object("settings"), fields.text("planner", _PLANNERS))
     agent = PlanningAgent(reward, features, settings, fields.whole("seed"))
-    low, high = (arrays.take(f"bounds/{name}", (None,), np.float32) for name in Bounds._fields)
+    low, high = keeping.vectors(arrays, "bounds", Bounds._fields)
     agent._begin(fields.whole("n_observed", 1), low, high)
     agent.returns_ = [float(value) for value in fields.items("returns")]
     fields.close()
-    template = _leaves(agent.model_)
-    filled = []
-    for name, leaf in template.items():
-        dtype = np.asarray(leaf).dtype
-        kind = np.int64 if dtype.kind in "iu" else dtype.type
-        found = arrays.take(f"model/{name}", np.shape(leaf), kind)
-        filled.append(on_device(found.astype(dtype)))
+    agent.model_ = keeping.tree_like(arrays, "model", agent.model_, finite=True)
     arrays.close()
-    agent.model_ = jax.tree.unflatten(jax.tree.structure(agent.model_), filled)
     return agent
 
 

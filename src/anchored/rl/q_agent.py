@@ -15,6 +15,7 @@ from anchored._files import make_folder
 from anchored.core.networks import MLP
 from anchored.core.tree import on_device
 from anchored.errors import ModelFileError, bad_value
+from anchored.model.tensors import Arrays
 from anchored.prediction.predictive import Predictive
 from anchored.rl import keeping
 from anchored.rl._gymnasium import spaces_of
@@ -23,7 +24,6 @@ from anchored.rl.environments.pure import DiscreteEnvironment
 from anchored.rl.q_learning import (
     Curve,
     Episodes,
-    QLoss,
     QState,
     curve_of,
     evaluated,
@@ -32,9 +32,11 @@ from anchored.rl.q_learning import (
     member_values,
     rounds,
 )
+from anchored.rl.q_loss import QLoss
 from anchored.rl.q_settings import QSettings
 from anchored.typing import Network
 
+_KIND = "q-agent"  # of its files
 _FILE = "q_agent.safetensors"  # in a checkpoint's folder
 _SECONDS = 30.0  # between two writings of a checkpoint
 _OTHERS = 2**30  # number of the first episode that is none of `fit`
@@ -177,18 +179,19 @@ class QAgent:
 
     def save(self, path: str | Path) -> None:
         """Write the agent, with all it needs to go on, to one file."""
-        keeping.write(Path(path), self._about(), self._fitted(), self.curve)
+        trees = {"state": self._fitted(), "curve": self.curve}
+        keeping.write(path, _KIND, self._about(), trees)
 
     @classmethod
     def load(cls, path: str | Path, *, network: Network | None = None) -> "QAgent":
         """The agent of a file of `save`; a network of your own is to be given again."""
         try:
-            about, arrays = keeping.read_about(Path(path))
+            about, arrays = _read_about(path)
             agent = cls(about["settings"], network=network, seed=about["seed"])
             agent._make(about["n_observed"], about["n_actions"])
             if agent._about()["network"] != about["network"]:
                 raise ModelFileError(f"give its network: it was {about['network']}.")
-            agent.state, agent.curve = keeping.read_state(arrays, agent._fitted())
+            agent._fill(arrays)
         except ModelFileError as error:
             raise ModelFileError(f"{path} cannot be loaded: {error}") from error
         return agent
@@ -241,8 +244,13 @@ class QAgent:
                 f"at least a round's rows, {env.max_steps * self.settings.train_every:,}",
             )
 
+    def _fill(self, arrays: Arrays) -> None:
+        self.state = keeping.tree_like(arrays, "state", self._fitted(), finite=False)
+        self.curve = Curve(*keeping.vectors(arrays, "curve", Curve._fields))
+        arrays.close()
+
     def _resume(self, file: Path) -> None:
-        about, arrays = keeping.read_about(file)
+        about, arrays = _read_about(file)
         mine = self._about()
         about["settings"] = dataclasses.asdict(about["settings"])
         if about != mine:
@@ -251,7 +259,7 @@ class QAgent:
                 f"`checkpoint` {file.parent} is of a run with another {', '.join(other)}; "
                 "give another folder, or the agent it is of."
             )
-        self.state, self.curve = keeping.read_state(arrays, self._fitted())
+        self._fill(arrays)
 
     def _run(self, env, source: Source | None, n_episodes: int, file: Path | None, show) -> None:
         written, n_rounds = time.monotonic(), 1
@@ -305,6 +313,28 @@ class QAgent:
 
 
 _values = jax.jit(member_values)
+
+
+def _read_about(path: str | Path) -> tuple[dict[str, Any], Arrays]:
+    """Settings, seed and sizes of the agent in a file, checked, and its arrays, unchecked."""
+    fields, arrays = keeping.read(path, _KIND, QAgent.__name__)
+    given = fields.plain_object("settings")
+    names = {field.name for field in dataclasses.fields(QSettings)}
+    if not set(given) <= names:  # one that did not exist yet has its default
+        raise ModelFileError("its settings are not those of a `QSettings`.")
+    try:
+        settings = QSettings(**given)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"its settings are impossible: {error}") from error
+    about = {
+        "settings": settings,
+        "seed": fields.whole("seed"),
+        "n_observed": fields.whole("n_observed", 1),
+        "n_actions": fields.whole("n_actions", 1),
+        "network": fields.text("network"),
+    }
+    fields.close()
+    return about, arrays
 
 
 def _is_pure(env: Any) -> bool:

@@ -1,14 +1,8 @@
 """Bayesian Q-learning as pure functions on a state.
 
-Member j is a Q-network whose parameters minimise the negative log posterior over N, the number of
-rows (s, a, r, s') seen so far, given targets of its own target network:
-
-    -(1/B) sum_batch log N(r + gamma max_a' Q_j'(s', a') | Q_j(s, a), noise_var)
-        + (1/2N) sum_i (theta_i - anchor_ji)^2 / prior_var_i
-
-One member plays a whole episode, the best it knows: a draw from the posterior over functions
-(Thompson sampling). Members start at their anchors, which is where the loss is least as long as
-there are no rows.
+Member j is a Q-network that minimises the loss of `q_loss`. One member plays a whole episode, the
+best it knows: a draw from the posterior over functions (Thompson sampling). Members start at their
+anchors, which is where the loss is least as long as there are no rows.
 """
 
 import dataclasses
@@ -21,75 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored.core.ensembles import anchor_of, draw_keys, initial_of, noise_seed_of
-from anchored.core.likelihoods import Gaussian
 from anchored.core.members import Vmapped
 from anchored.core.priors import Prior
-from anchored.core.score_noise import row_bits
-from anchored.core.state import Batch, EnsembleState, advance
+from anchored.core.rows import Data
+from anchored.core.state import Batch, EnsembleState, Moving, batch_rows, moved, rate_at
 from anchored.core.training import Schedule, begin
-from anchored.core.tree import Raveller, leaf_paths, on_device, squared_distance
+from anchored.core.tree import Raveller, leaf_paths, on_device
 from anchored.rl.environments.pure import DiscreteEnvironment
+from anchored.rl.q_loss import N_FIXED, Extra, Own, QLoss
 from anchored.rl.q_settings import Q_METHODS, QSettings
 from anchored.rl.replay import Replay
 from anchored.typing import Array, Network
 
-_FIXED = 3  # columns of y before the next observation: action, reward, discount
-
-
-class Own(NamedTuple):
-    """What the loss needs of one member; parameters are vectors."""
-
-    centre: Array
-    target: Array  # parameters of the target network
-    prior: Array | None  # of the fixed network that is added
-    seed: Array | None  # of the rows it sees
-
-
-class Extra(NamedTuple):
-    """What the loss needs that all members share, in the units of the networks' outputs."""
-
-    scale: Array
-    penalty: Array
-    noise_var: Array
-    value_scale: Array
-    prior_scale: Array
-
-
-@dataclasses.dataclass(frozen=True)
-class QLoss:
-    """The loss above for one member."""
-
-    network: Network
-    raveller: Raveller
-    double: bool
-
-    def values(self, theta: Array, own: Own, extra: Extra, x: Array) -> Array:
-        """Q [batch, action], in the units of the networks' outputs."""
-        q = self.network.apply(self.raveller.unravel(theta), x)
-        if own.prior is not None:
-            fixed = self.network.apply(self.raveller.unravel(own.prior), x)
-            q = q + extra.prior_scale * fixed
-        return q
-
-    def __call__(self, theta: Array, own: Own, extra: Extra, batch: Batch) -> Array:
-        action, reward, discount = (batch.y[:, i] for i in range(_FIXED))
-        following = batch.y[:, _FIXED:]
-        later = self.values(own.target, own, extra, following)
-        chooser = later
-        if self.double:
-            chooser = self.values(jax.lax.stop_gradient(theta), own, extra, following)
-        target = reward / extra.value_scale + discount * _taken(later, chooser.argmax(-1))
-        q = _taken(self.values(theta, own, extra, batch.x), action.astype(jnp.int32))
-        gain = batch.weight * Gaussian(extra.noise_var).log_prob(q[:, None], target[:, None])
-        if own.seed is not None:
-            gain = gain * 2.0 * (row_bits(own.seed, batch.rows) >> 31)
-        pull = 0.5 * squared_distance(theta, own.centre, extra.scale) / batch.total
-        # The newest rows stand for those that the buffer let go: a mean, whatever N is.
-        return extra.penalty * pull - jnp.sum(gain) / jnp.maximum(batch.weight.sum(), 1.0)
-
-
-def _taken(q: Array, action: Array) -> Array:
-    return jnp.take_along_axis(q, action[:, None], axis=1)[:, 0]
+_BLOCK_ROWS = 1_000  # read at once for the next steps: they stay in the processor's cache
 
 
 @jax.tree_util.register_dataclass
@@ -156,7 +94,7 @@ def init(network: Network, settings: QSettings, seed: int, n_observed: int) -> Q
     unit = extra.scale if settings.in_prior_units else None
     members = begin(int(order), loss, start, own, extra, schedule, Vmapped(), raveller, unit)
     members = jax.tree.map(jnp.copy, members)  # what is written in place must be owned once
-    replay = Replay.make(settings.capacity, n_observed, _FIXED + n_observed)
+    replay = Replay.make(settings.capacity, n_observed, N_FIXED + n_observed)
     return QState(members, replay, jnp.uint32(seed), jnp.int32(0))
 
 
@@ -270,11 +208,12 @@ def _rows(settings: QSettings, steps: Episodes) -> tuple[Array, Array]:
 def _trained(settings: QSettings, state: QState, n_updates: Array) -> EnsembleState:
     """Members after ``n_updates`` steps, with target networks replaced when it is time."""
     data, every = state.replay.data, settings.target_every
+    most = min(settings.n_updates, every, max(1, _BLOCK_ROWS // settings.batch_size))
 
     def go_on(carry: tuple[EnsembleState, Array]) -> tuple[EnsembleState, Array]:
         members, left = carry
-        count: Any = jnp.minimum(left, every - members.step % every)
-        members = advance(members, data, count)
+        count = jnp.minimum(jnp.minimum(left, most), every - members.step % every)
+        members = _some_steps(members, data, most, count)
         renew = members.step % every == 0
         target = jnp.where(renew, members.theta, members.own.target)
         own = members.own._replace(target=target)
@@ -282,6 +221,43 @@ def _trained(settings: QSettings, state: QState, n_updates: Array) -> EnsembleSt
 
     start = (state.members, n_updates.astype(jnp.int32))
     return jax.lax.while_loop(lambda carry: carry[1] > 0, go_on, start)[0]
+
+
+def _some_steps(members: EnsembleState, data: Data, most: int, count: Array) -> EnsembleState:
+    """Members after ``count`` steps, at most ``most``, in which target networks stay.
+
+    The rows of all of them are read, and given to the target networks, at once: those of one step
+    would come from memory one by one.
+    """
+    plan, loss, total = members.plan, members.plan.loss, jnp.maximum(data.total_weight, 1.0)
+    size, n_rows = min(plan.batch_size, len(data.weight)), jnp.asarray(data.n_rows)
+    steps = members.step + jnp.arange(most, dtype=jnp.int32)
+    rows = jax.vmap(lambda step: batch_rows(members.seed, step, n_rows, size))(steps).ravel()
+    batch = Batch(data.x[rows], data.y[rows], data.weight[rows], rows, 1.0, total)
+    # Copies, or XLA makes one product of the first layers of all members and turns it round.
+    batch = jax.tree.map(partial(_copied, len(members.theta)), batch)
+    known = jax.vmap(loss.known, in_axes=(0, None, 0))(members.own, members.extra, batch)
+
+    def step(i: Array, now: Moving) -> Moving:
+        def part(array: Array) -> Array:
+            return jax.lax.dynamic_slice_in_dim(array, i * size, size, axis=1)
+
+        some = Batch(*map(part, batch[:4]), *batch[4:])
+        slope = jax.vmap(loss.gradient, in_axes=(0, 0, None, 0, 0))
+        given = (members.extra, some, jax.tree.map(part, known))
+        slopes = slope(now.theta, members.own, *given)
+        rate = rate_at(members, members.step + i)
+        take = partial(moved, plan.optimiser, rate=rate, unit=members.unit)
+        return jax.vmap(take)(now, slopes)
+
+    now = jax.lax.fori_loop(0, count, step, Moving(members.theta, members.opt_state))
+    then: Any = members.step + count
+    return dataclasses.replace(members, theta=now.theta, opt_state=now.opt_state, step=then)
+
+
+def _copied(n_members: int, array: Array) -> Array:
+    many = jnp.broadcast_to(array, (n_members, *jnp.shape(array)))
+    return jax.lax.optimization_barrier(many)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)

@@ -13,6 +13,7 @@ import numpy as np
 
 from anchored.core.rows import padded_size
 from anchored.core.tree import Carried, as_pytree, from_pytree
+from anchored.rl._gymnasium import checked_numbers
 from anchored.rl.dynamics import Steps
 from anchored.rl.environments.pure import ContinuousEnvironment
 from anchored.rl.planning import Bounds, Planner, Simulator, next_plan, rest
@@ -80,28 +81,20 @@ def gymnasium_trial(
     seen, _ = env.reset(seed=seed)
     seen = checked_numbers("observation", seen)
     rows = []
-    for _ in range(max_steps):
+    for i in range(1, max_steps + 1):
         action = np.asarray(act(seen), np.float32)
         reached, reward, terminated, truncated, _ = env.step(action)
-        reached = checked_numbers("observation", reached)
-        rows.append((seen, action, reached, checked_numbers("reward", reward)))
+        reached, reward = (
+            checked_numbers("observation", reached, i),
+            checked_numbers("reward", reward, i),
+        )
+        rows.append((seen, action, reached, reward))
         seen = reached
         if terminated or truncated:
             break
     size = padded_size(len(rows))  # few lengths, few programs
     columns: Any = (_padded(np.stack(column), size) for column in zip(*rows, strict=True))
     return Trial(Steps(*columns, count=len(rows)))
-
-
-def checked_numbers(what: str, value: Any) -> np.ndarray:
-    """What an environment gave as numbers, which must be finite."""
-    array = np.asarray(value, np.float32)
-    if not np.isfinite(array).all():
-        raise ValueError(
-            f"`env` gave {what} {array.tolist()}: it must be finite. Nothing of this trial is "
-            "kept; mend the environment and fit again, from the checkpoint if there is one."
-        )
-    return array
 
 
 def _padded(array: np.ndarray, size: int) -> np.ndarray:

@@ -4,7 +4,8 @@ A cell is one run of an agent, ``"<noise>:<method>/<seed>"``; a method that is s
 number of training steps behind it, as in ``high:unconstrained@200``. Seed by seed all methods meet
 the same first trial, which is at random. The record can be read when only some of the cells are
 there; they come seed by seed, the highest noise first. ``--methods high:anchored,... --splits 20``
-adds seeds of some of the methods. ``"models:<method>@<steps>/<seed>"`` are the models alone, all
+adds seeds of some of the methods. ``high:anchored-averaged`` plans with the mean of the members
+(`rl_cartpole_averaged`). ``"models:<method>@<steps>/<seed>"`` are the models alone, all
 fitted to the same rows of the highest noise (`rl_cartpole_models`).
 """
 
@@ -14,8 +15,16 @@ from functools import cache, partial
 import jax
 
 from anchored.paper.catalogue import CATALOGUE
+from anchored.paper.figures.rl_cartpole_averaged import returns_averaged
 from anchored.paper.figures.rl_cartpole_models import Source, judged
-from anchored.paper.figures.rl_cartpole_record import MODELS, NOISES, draw, findings, tables
+from anchored.paper.figures.rl_cartpole_record import (
+    AVERAGED,
+    MODELS,
+    NOISES,
+    draw,
+    findings,
+    tables,
+)
 from anchored.paper.runner import Cell, Context, Experiment, chosen
 from anchored.rl.dynamics import DynamicsSettings
 from anchored.rl.environments.cartpole import CartPoleSwingUp, TrueModel
@@ -90,9 +99,12 @@ def _functions():
 def _learnt(
     s: Settings, context: Context, noise: str, method: str, n_steps: int, seed: int
 ) -> dict:
-    settings = PlanningSettings(_dynamics(s, method), s.planner, s.n_particles, n_steps)
-    agent = PlanningAgent(*_functions(), settings, _seed(context, seed))
-    env = CartPoleSwingUp(NOISES[noise], s.max_steps)
+    env, at = CartPoleSwingUp(NOISES[noise], s.max_steps), _seed(context, seed)
+    dynamics = _dynamics(s, method.removesuffix(AVERAGED))
+    settings = PlanningSettings(dynamics, s.planner, s.n_particles, n_steps)
+    if method.endswith(AVERAGED):
+        return {"returns": returns_averaged(env, settings, s.n_trials, at, _functions())}
+    agent = PlanningAgent(*_functions(), settings, at)
     return {"returns": agent.fit(env, s.n_trials).returns_}
 
 

@@ -14,9 +14,11 @@ WORDS = {
     "regularised": "regularised",
     "anchored": "anchored",
     "rms": "rms",
+    "anchored-averaged": "anchored, planned with the members' mean",
     "true": "true model",
     "random": "random actions",
 }
+AVERAGED = "-averaged"  # behind a method: planned with the mean of the members
 MODELS = "models"  # in place of a noise, in the labels of models alone
 _LEARNT = ("anchored", "unconstrained", "regularised")
 _SCORES = {
@@ -100,15 +102,23 @@ class Curves:
 
     def less(self, noise: str, name: str, other: str) -> Mean | None:
         """How much higher the one ends than the other, over the seeds that both have."""
-        one, two = self.ends(noise, name), self.ends(noise, other)
-        both = sorted(one.keys() & two.keys())
-        return Mean.of([one[seed] - two[seed] for seed in both]) if both else None
+        return _difference(self.ends(noise, name), self.ends(noise, other))
+
+    def less_at_first(self, noise: str, name: str, other: str) -> Mean | None:
+        """The same of the first trial that is planned, the second of all."""
+        runs = (self.runs.get(noise, {}).get(each, {}) for each in (name, other))
+        return _difference(*({seed: run[1] for seed, run in of.items()} for of in runs))
 
     def curve(self, noise: str, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard error over seeds, trial by trial."""
         runs = np.array(list(self.runs[noise][name].values()))
         error = np.std(runs, axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else 0 * runs[0]
         return runs.mean(axis=0), error
+
+
+def _difference(one: dict[int, float], two: dict[int, float]) -> Mean | None:
+    both = sorted(one.keys() & two.keys())
+    return Mean.of([one[seed] - two[seed] for seed in both]) if both else None
 
 
 def main_settings(record: Record) -> dict:
@@ -140,6 +150,12 @@ def findings(record: Record) -> list[str]:
         }
         for noise in curves.noises
     ]
+    first = [
+        (noise, other, less)
+        for noise in curves.noises
+        for other in _LEARNT[1:]
+        if (less := curves.less_at_first(noise, "anchored", other)) is not None
+    ]
     others = [name for name in curves.names(high) if "@" in name]
     stopped = [
         {"words": words(n), "end": curves.end(high, n), "less": curves.less(high, "anchored", n)}
@@ -149,8 +165,9 @@ def findings(record: Record) -> list[str]:
     models = [
         {"words": words(n)} | {score: curves.model(n, score) for score in _SCORES} for n in longest
     ]
-    given = {"told": told, "stopped": stopped, "models": models}
-    return sentences(record["name"], s=curves.settings, high=high, **given)
+    averaged = curves.less(high, _LEARNT[0], _LEARNT[0] + AVERAGED)
+    given = {"told": told, "first": first, "stopped": stopped, "models": models}
+    return sentences(record["name"], s=curves.settings, high=high, averaged=averaged, **given)
 
 
 def tables(record: Record) -> list[Table]:

@@ -8,11 +8,12 @@ from anchored.paper.prose import rendered
 from anchored.paper.runner import Record
 
 
-def rl_page(records: Mapping[str, Record], bench: Mapping[str, Any] | None, pictures: str) -> str:
+def rl_page(records: Mapping[str, Record], beside: Mapping[str, Any], pictures: str) -> str:
     """Markdown of the records by the name of their experiment.
 
     Sections of experiments that have no record are left out. ``pictures`` is the folder that has
-    one for each preset; ``bench`` is the record of the benchmark.
+    one for each preset; ``beside`` are records of benchmarks: ``rl``, ``rl_planning`` and
+    ``deep_sea_trials``, as far as there are any.
     """
     found, cartpole = records.get("fig-rl-cartpole"), None
     if found is not None:
@@ -22,5 +23,49 @@ def rl_page(records: Mapping[str, Record], bench: Mapping[str, Any] | None, pict
             s=main_settings(found),
             pictures=f"{pictures}/{found['preset']}",
         )
-    given = {"records": records, "bench": bench, "pictures": pictures, "cartpole": cartpole}
-    return rendered("reinforcement_learning.md.j2", **given)
+    trials = beside.get("deep_sea_trials")
+    return rendered(
+        "reinforcement_learning.md.j2",
+        records=records,
+        bench=beside.get("rl"),
+        planning=beside.get("rl_planning"),
+        trials=None if trials is None else _tried(trials),
+        drift=None if trials is None else _drift(trials),
+        pictures=pictures,
+        cartpole=cartpole,
+    )
+
+
+def _tried(record: Mapping[str, Any]) -> list[list[str]]:
+    """A row for each setting: what it was, and the first treasures of either method by size."""
+    runs: dict[tuple[str, str, str], list[str]] = {}
+    for label, run in record["trials"].items():
+        method, name, size, _ = label.split("/")
+        first = f"> {run['n_episodes']:,}" if run["found"] is None else f"{run['found']:,}"
+        runs.setdefault((method, name, size), []).append(first)
+    columns = [(m, size) for size in _sizes(record) for m in ("anchored", "randomised-priors")]
+    rows = []
+    for name, choice in record["choices"].items():
+        about = [f"{choice[key]:g}" for key in ("first_var", "prior_scale", "noise_var")]
+        rate = f"{choice['learning_rate']:g}" + (" *" if choice["in_prior_units"] else "")
+        shown = [", ".join(runs.get((m, name, size), ["-"])) for m, size in columns]
+        rows.append([*about, rate, *shown])
+    return rows
+
+
+def _sizes(record: Mapping[str, Any]) -> list[str]:
+    return sorted({label.split("/")[2] for label in record["trials"]}, key=int)
+
+
+def _drift(record: Mapping[str, Any]) -> list[list[str]]:
+    """A row for each agent: the spread at cells never seen, after some episodes."""
+    rows = []
+    for label, looks in record["drift"].items():
+        method, name = label.split("/")
+        rate = record["choices"][name]["learning_rate"]
+        shown = [
+            "-" if look["spread_unseen"] is None else f"{look['spread_unseen']:.2f}"
+            for look in looks
+        ]
+        rows.append([f"{method.replace('-', ' ')}, rate {rate:g}", *shown])
+    return rows

@@ -8,7 +8,6 @@ of the actions is bsuite's. All methods meet the same seas.
 
 import dataclasses
 import math
-from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -44,7 +43,7 @@ class Settings:
     sizes: tuple[int, ...] = (10, 20)  # for all methods
     n_seeds: int = 10
     n_episodes: int = 2000
-    large: tuple[int, ...] = (30, 40, 50)  # for the first two alone
+    large: tuple[int, ...] = (30, 40, 50)  # for the two of `TUNED` alone
     large_seeds: int = 1
     large_episodes: int = 10_000
     n_members: int = 20
@@ -60,6 +59,8 @@ class Settings:
     epsilon: float = 0.05
 
 
+# Each with the rate that suited it, in as many trials of either: `docs/reinforcement_learning.md`.
+TUNED = ("anchored", "randomised-priors" + _FAST)
 ABOUT = CATALOGUE["table-deep-sea"]
 PRESETS = ABOUT.presets_of(Settings())
 METHODS = {
@@ -97,7 +98,7 @@ def agent_of(s: Settings, method: str) -> QSettings:
 def plan(s: Settings, context: Context) -> list[Cell]:
     methods = chosen("methods", context.methods, METHODS, s.methods)
     n_seeds = context.splits or s.n_seeds
-    few, last = ([m for m in methods if m in some] for some in (s.methods[:2], _SLOW))
+    few, last = ([m for m in methods if m in some] for some in (TUNED, _SLOW))
     first = [m for m in methods if m not in last]
     runs = [(size, seed, m) for size in s.sizes for seed in range(n_seeds) for m in first]
     runs += [(size, seed, m) for size in s.large for seed in range(s.large_seeds) for m in few]
@@ -105,14 +106,14 @@ def plan(s: Settings, context: Context) -> list[Cell]:
     cells = []
     for size, seed, method in runs:
         most = s.n_episodes if size in s.sizes else s.large_episodes
-        compute = partial(_run, agent_of(s, method), size, most, context.seed + seed)
+        compute = partial(run, agent_of(s, method), size, most, context.seed + seed)
         label = f"{method}/{size}/{seed}"
         settings = {"agent": agent_of(s, method), "episodes": [s.n_episodes, s.large_episodes]}
         cells.append(Cell(label, size**2 * most, compute, settings=settings))
     return cells
 
 
-def _run(settings: QSettings, size: int, n_episodes: int, seed: int) -> dict:
+def run(settings: QSettings, size: int, n_episodes: int, seed: int) -> dict:
     network = OneHotMLP(size**2, settings.hidden)
     agent = QAgent(settings, network=network, seed=seed)
 
@@ -165,33 +166,30 @@ def by_method(record: Record) -> dict[str, dict[int, dict[int, dict]]]:
     return {method: found[method] for method in METHODS if method in found}
 
 
-def psi_of(sizes: dict[int, dict[int, dict]], of_sizes: list[int]) -> tuple[float, float]:
-    return psi(
-        [
-            (size, run["found"], run["n_episodes"])
-            for size in of_sizes
-            for run in sizes.get(size, {}).values()
-        ]
-    )
+def cells_of(sizes: dict[int, dict[int, dict]]) -> set[tuple[int, int]]:
+    """Sizes and seeds that a method has met."""
+    return {(size, seed) for size, of_seed in sizes.items() for seed in of_seed}
 
 
-def shared_sizes(runs: dict, methods: Iterable[str]) -> list[int]:
-    """Those that all of some methods have met."""
-    return sorted(set.intersection(*(set(runs[method]) for method in methods)))
+def psi_of(sizes: dict[int, dict[int, dict]], cells: set[tuple[int, int]]) -> tuple[float, float]:
+    met = [(size, sizes[size][seed]) for size, seed in sorted(cells)]
+    return psi([(size, run["found"], run["n_episodes"]) for size, run in met])
 
 
 def pairs(record: Record) -> list[dict]:
-    """psi of anchors and of randomised priors at either rate, over the sizes that both met."""
+    """psi of anchors and of randomised priors, over the sizes and seeds that both met."""
     runs, found = by_method(record), []
-    for rate, words in (("", "at the published rate"), (_FAST, "at a rate five times as high")):
-        both = [f"anchored{rate}", f"randomised-priors{rate}"]
+    rates = (("", "at the published rate"), (_FAST, "at a rate five times as high"))
+    compared = [((f"anchored{r}", f"randomised-priors{r}"), words) for r, words in rates]
+    for both, words in ((TUNED, "of each at the rate that suited it in trials"), *compared):
         if set(both) <= set(runs):
-            sizes = shared_sizes(runs, both)
-            values = [psi_of(runs[method], sizes) for method in both]
+            shared = set.intersection(*(cells_of(runs[method]) for method in both))
+            values = [psi_of(runs[method], shared) for method in both]
             (one, error), (other, other_error) = values
             clear = abs(one - other) > 2 * math.hypot(error, other_error)
             better = "" if not clear else "anchors" if one > other else "randomised priors"
-            pair = {"rate": words, "sizes": _listed(sizes), "psi": values, "better": better}
+            sizes = _listed(sorted({size for size, _ in shared}))
+            pair = {"rate": words, "sizes": sizes, "psi": values, "better": better}
             found.append(pair)
     return found
 
@@ -201,7 +199,7 @@ def tables(record: Record) -> list[Table]:
     sizes = sorted({size for of_size in runs.values() for size in of_size})
     rows = []
     for method, of_size in runs.items():
-        value, error = psi_of(of_size, sizes)
+        value, error = psi_of(of_size, cells_of(of_size))
         cells = [_shown(of_size.get(size)) for size in sizes]
         either = f"{value:.3f}" + (f" ± {error:.3f}" if math.isfinite(error) else "")
         rows.append((METHODS[method], *cells, either))

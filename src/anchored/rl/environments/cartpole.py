@@ -151,6 +151,8 @@ class TrueModel:
     def n_members(self) -> int:
         return 1
 
-    def step(self, noise: Array, observation: Array, action: Array) -> tuple[Array, Array]:
+    def step(
+        self, member: Array, noise: Array, observation: Array, action: Array
+    ) -> tuple[Array, Array]:
         reached = self.env.noisy(noise, observation, action)
         return reached, self.env.reward(observation, action, reached)

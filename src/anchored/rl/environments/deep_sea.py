@@ -16,6 +16,7 @@ import numpy as np
 
 from anchored.core.networks import MLP
 from anchored.errors import bad_value
+from anchored.rl.columns import outputs
 from anchored.typing import Array, Params
 
 COST = 0.01  # of N steps right
@@ -109,7 +110,7 @@ class OneHotMLP:
         on = x[:, 0].astype(jnp.int32)
         weight = jnp.take(first["weight"], on, axis=0, mode="fill", fill_value=0.0)
         hidden = jax.nn.relu(weight + first["bias"])
-        return MLP(self.hidden[1:], n_outputs=self.n_outputs).apply(tuple(rest), hidden)
+        return outputs(MLP(self.hidden[1:], n_outputs=self.n_outputs), tuple(rest), hidden)
 
     def prior_variances(self, params: Params, first_var: float) -> Params:
         _, *rest = self._inner.prior_variances(params, first_var)
