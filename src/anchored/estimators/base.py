@@ -13,12 +13,16 @@ from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anchored import __version__, tuning
+from anchored.core.adapters import as_network
+from anchored.core.checks import takes_tokens
 from anchored.core.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
 from anchored.core.networks import MLP
+from anchored.core.packing import Layout, input_layout, on_parts
 from anchored.core.priors import Prior
 from anchored.core.records import (
     as_leaves,
     as_tree,
+    layout_of,
     members_record,
     restored_ensemble,
     restored_network,
@@ -32,18 +36,18 @@ from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inpu
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows, standardiser_of
 from anchored.estimators.validation import (
-    check_network,
     check_range,
     check_tokens,
     positive,
     whole,
 )
+from anchored.exact.drawn import PriorFamily
 from anchored.exact.evidence import Twin
 from anchored.model import file
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.tuning import Settings
-from anchored.typing import Likelihood, Network, traits
+from anchored.typing import Likelihood, Network
 
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
@@ -78,6 +82,7 @@ class AnchoredEstimator(BaseEstimator):
     verbose: int
     model_: FittedModel
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
+    _layout: Layout | None = None  # of inputs that are several arrays
     _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
     _likelihood: Callable[[FittedModel], Likelihood]  # of the members, in training
 
@@ -137,12 +142,14 @@ class AnchoredEstimator(BaseEstimator):
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Inputs, Any, np.ndarray]:
         """Features, targets and weights; names and counts are noted as scikit-learn does."""
         # Settings first: a typing error shall not cost the time of tuning.
+        self._layout = input_layout(X) if self.network is not None else None
         self._make_network(1, n_rows=1)
         self._given_first_var()
         self._schedule(1)
         whole("n_members", self.n_members)
         if self.augment is not None and not callable(self.augment):
             raise bad_value("augment", self.augment, "a function of a generator and a batch")
+        X = X if self._layout is None else self._layout.pack(X)
         inputs = fit_inputs(self, X, y, sample_weight)
         rules: dict[str, Any] = self._x_rules() | {"ensure_min_samples": 2} | kwargs
         if inputs.encoder is None:
@@ -180,7 +187,7 @@ class AnchoredEstimator(BaseEstimator):
         kept = np.flatnonzero(weight > 0)
         order = np.random.default_rng(0).permutation(kept)
         rows, weight = HostRows(X, order, Standardiser.identity()), weight[order]
-        if self._takes_tokens():
+        if self._takes_tokens(X):
             for piece in rows.pieces():
                 check_tokens(self.network, piece)
         else:
@@ -189,27 +196,34 @@ class AnchoredEstimator(BaseEstimator):
         groups = None if groups is None else groups[order]
         return Rows(rows, y[order], weight, groups, rows.standardiser)
 
-    def _takes_tokens(self) -> bool:
-        return self.network is not None and traits(self.network).takes_tokens
+    def _takes_tokens(self, x) -> bool:
+        """Whether inputs are numbers of words; a module of another framework is asked."""
+        return self.network is not None and takes_tokens(as_network(self.network), x)
 
     def _input_standardiser(self, x: np.ndarray, weight: np.ndarray, encoder) -> Standardiser:
-        if self._takes_tokens():
+        if self._takes_tokens(x):
             check_tokens(self.network, x)
             return Standardiser.identity()
         x = x.astype(np.float64, copy=False)
         found = Standardiser.fit(x, weight)
         if encoder is not None:  # a rare level shall not weigh more than a frequent one
             found = dataclasses.replace(found, scale=np.where(encoder.indicators, 1.0, found.scale))
-        return found if x.ndim > 2 else found.robust(x, weight).within_reach(x)
+        if x.ndim > 2:
+            return found
+        found = found.robust(x, weight).within_reach(x)
+        return found if self._layout is None else found.of_columns(self._layout.standardised)
 
     def _standardised(self, X) -> Any:
         """Inputs of a fitted estimator as the networks take them; memory maps stay unread."""
         check_is_fitted(self, "model_")
+        layout = layout_of(self.model_.members.network)
+        if layout is not None:
+            X = layout.pack(X)
         if self.model_.encoder is not None:
             x: Any = encoded_inputs(self, X, self.model_.encoder, self.model_.columns)
         else:
-            x = validate_data(self, X, reset=False, **self._x_rules())
-        if self._takes_tokens():
+            x = validate_data(self, X, reset=False, **self._x_rules())  # pyright: ignore
+        if self.model_.x_mean is None:
             check_tokens(self.network, x)
         if isinstance(X, np.memmap):
             return HostRows(x, np.arange(len(x)), standardiser_of(self.model_))
@@ -219,8 +233,7 @@ class AnchoredEstimator(BaseEstimator):
 
     def _make_network(self, n_outputs: int, n_rows: int) -> Network:
         if self.network is not None:
-            check_network(self.network)
-            return self.network
+            return on_parts(as_network(self.network), self._layout)
         activation = self.activation if self._tuned is None else self._tuned.activation
         return MLP(self._widths(n_rows), n_outputs, activation)
 
@@ -241,29 +254,39 @@ class AnchoredEstimator(BaseEstimator):
         return tuple(whole("hidden", w) for w in widths)
 
     def _twin(self, n_rows: int, n_features: int, encoder=None) -> Twin:
-        """Kernel whose evidence tunes; networks that have none borrow one ReLU layer's."""
+        """Kernel whose evidence tunes, of a network that has one."""
         network = self._make_network(1, n_rows)
+        assert isinstance(network, MLP)
         columns = None
         if encoder is not None:
             columns = tuple(np.unique(encoder.feature_columns, return_inverse=True)[1].tolist())
-        if isinstance(network, MLP):
-            return Twin(n_features, network.hidden, network.activation, columns)
-        return Twin(n_features, (1,), "relu")
+        return Twin(n_features, network.hidden, network.activation, columns)
+
+    def _drawn_prior(self, rows: Rows, n_outputs: int) -> tuple[Network, PriorFamily]:
+        """A network without a twin, and its own prior by first_var."""
+        network, x = self._make_network(n_outputs, len(rows.y)), rows.first(1)
+        made = (self._made_prior(network, x, first_var) for first_var in (1.0, 4.0))
+        return network, PriorFamily.of(*made)
+
+    def _made_prior(self, network: Network, x, first_var: float) -> Prior:
+        if isinstance(self.prior, Prior):
+            return self.prior
+        prior = Prior.for_network(network, x, first_var)
+        return prior.with_leaves(self.prior) if isinstance(self.prior, dict) else prior
 
     def _given_first_var(self) -> float | None:
         """The input layer's prior variance if it was given as a number."""
         if isinstance(self.prior, Prior):
             return None
-        if _is_auto(self.prior):
+        if _is_auto(self.prior) or isinstance(self.prior, dict):
             return None if self._tuned is None else self._tuned.first_var
-        return positive("prior", self.prior, '"auto", a positive number or a `Prior`')
+        need = '"auto", a positive number, a `Prior` or a dict of variances by path'
+        return positive("prior", self.prior, need)
 
     def _needs_first_var(self) -> bool:
-        """Whether training depends on a first_var that nobody gave and a twin can tell."""
+        """Whether training depends on a first_var that nobody gave."""
         return self._given_first_var() is None and (
-            self._has_twin()
-            and METHODS[self.method].penalised
-            and not isinstance(self.prior, Prior)
+            METHODS[self.method].penalised and not isinstance(self.prior, Prior)
         )
 
     def _has_twin(self) -> bool:
@@ -304,11 +327,9 @@ class AnchoredEstimator(BaseEstimator):
         """What is trained on standardised rows."""
         data = Data.make(rows.x, rows.y, rows.weight)
         network = self._make_network(n_outputs, len(rows.y))
-        prior = self.prior
-        if not isinstance(prior, Prior):
-            prior = Prior.for_network(network, data.x[:1], first_var)
-            if relevance is not None and self._has_twin():
-                prior = prior.with_relevance(relevance)
+        prior = self._made_prior(network, data.x[:1], first_var)
+        if not isinstance(self.prior, Prior) and relevance is not None:
+            prior = prior.with_relevance(relevance)
         _, outputs = model_shapes(network, data.x.shape[1:], data.x.dtype)
         if outputs.shape[-1] != n_outputs:
             raise ValueError(

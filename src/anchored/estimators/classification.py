@@ -14,6 +14,7 @@ from anchored.errors import unknown_name
 from anchored.estimators.base import AnchoredEstimator, random_key
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.rows import Rows
+from anchored.exact.drawn import choose_classification
 from anchored.exact.evidence import MAX_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
@@ -119,9 +120,13 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         rows = self._rows(inputs, labels, weight, groups)
         first_var, relevance = self._given_first_var() or 1.0, None
         if self._needs_first_var():
-            some = rows.first(MAX_ROWS)
-            twin = self._twin(len(rows.y), rows.x.shape[1], inputs.encoder)
-            first_var, relevance = tune_classification(twin, some, rows.y[:, 0], rows.weight)
+            some, y_class = rows.first(MAX_ROWS), rows.y[:, 0]
+            if self._has_twin():
+                twin = self._twin(len(rows.y), rows.x.shape[1], inputs.encoder)
+                first_var, relevance = tune_classification(twin, some, y_class, rows.weight)
+            else:
+                own = self._drawn_prior(rows, len(classes))
+                first_var = choose_classification(*own, some, y_class, rows.weight)
         model = self._model(rows, Categorical(), len(classes), first_var, relevance)
         folds = None
         if traits(model.network).vmappable:  # networks that run one by one are slow

@@ -26,6 +26,7 @@ from anchored.estimators.base import (
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.rows import Rows
 from anchored.exact import gp, scales
+from anchored.exact.drawn import choose_regression
 from anchored.exact.evidence import MAX_ROWS, tune_regression
 from anchored.metrics import GPComparison
 from anchored.model.record import FittedModel, Noise, Regression
@@ -243,6 +244,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         """The scale on which to predict; the target's own where the noise is given on it."""
         y = rows.y[:, 0]
         may = rows.y.shape[1] == 1 and isinstance(self.noise_var, str) and self._tuned is None
+        told = self._has_twin() and not METHODS[self.method].variance_head
         if self.target_scale == "log":
             if not may or METHODS[self.method].variance_head or not (y.min() >= 0 < y.max()):
                 raise bad_value(
@@ -252,7 +254,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                     "negative, and its noise is to be learned from held-out rows",
                 )
             return scales.soft(y)
-        if self.target_scale == "linear" or not may or METHODS[self.method].variance_head:
+        if self.target_scale == "linear" or not may or not told:
             return None
         x = rows.first(scales.MOST_ROWS)
         x = x.reshape(len(x), -1)
@@ -298,6 +300,11 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if self._needs_first_var() or (given is None and not learned):
             x = rows.first(MAX_ROWS)
             flat, y, weight = x.reshape(len(x), -1), rows.y[: len(x)], rows.weight[: len(x)]
+            if not self._has_twin():
+                own = self._drawn_prior(rows, y.shape[1] * (2 if learned else 1))
+                known = 1.0 if isinstance(self.prior, Prior) else first_var
+                chosen = choose_regression(*own, x, y, weight, known, given)
+                return chosen.first_var, None if learned else chosen.noise_var, None
             twin = self._twin(len(rows.y), flat.shape[1], encoder)
             several = self._needs_first_var()
             tuned = tune_regression(twin, flat, y, weight, first_var, given, relevances=several)

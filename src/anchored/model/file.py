@@ -165,7 +165,10 @@ def _take_leaves(where: str, arrays: Arrays, like: dict[str, tuple], finite=True
 def _pack_network(network: NetworkRecord) -> dict:
     fields = network.fields
     in_order = None if fields is None else dict(sorted(fields.items()))
-    return dataclasses.asdict(network) | {"fields": in_order}
+    packed = dataclasses.asdict(network) | {"fields": in_order}
+    if network.inputs is None:  # as in files before there were several arrays
+        del packed["inputs"]
+    return packed
 
 
 def _pack_members(members: Members, arrays: dict) -> dict:
@@ -232,8 +235,27 @@ def _unpack_network(found: Fields, number: int) -> NetworkRecord:
         raise found.wrong("row_shape", row_shape, "a list of one number")
     if fields is not None and fields["n_outputs"] != n_outputs:
         raise found.wrong("n_outputs", n_outputs, f"{fields['n_outputs']}, as in `fields`")
+    inputs = None
+    if not found.absent("inputs"):
+        inputs = _unpack_inputs(found.object("inputs"), row_shape)
     found.close()
-    return NetworkRecord(name, fields, n_outputs, row_shape)
+    return NetworkRecord(name, fields, n_outputs, row_shape, inputs)
+
+
+def _unpack_inputs(found: Fields, row_shape: tuple[int, ...] | None) -> dict[str, Any]:
+    """How several arrays lie in a row."""
+    parts = []
+    for part in found.objects("parts"):
+        kind = part.text("kind", ("f", "i", "b"))
+        made = {"name": part.text("name"), "shape": part.wholes("shape", 0), "kind": kind}
+        part.close()
+        parts.append(made)
+    size = sum(math.prod(part["shape"]) for part in parts)
+    if row_shape != (size,):
+        raise found.wrong("parts", size, f"of {row_shape} values, as `row_shape` has it")
+    made = {"named": found.flag("named"), "parts": parts}
+    found.close()
+    return made
 
 
 def _unpack_network_fields(name: str, given: Fields) -> dict[str, Any]:

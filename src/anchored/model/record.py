@@ -34,12 +34,15 @@ class NetworkRecord:
         is handed again when a file is loaded.
     n_outputs : of the network.
     row_shape : shape of one input row; None in files of version 0.1.0 for images and texts.
+    inputs : if inputs are several arrays, how they lie in a row: ``named`` and the ``parts``, each
+        with ``name``, ``shape`` and ``kind``.
     """
 
     name: str
     fields: dict[str, Any] | None
     n_outputs: int
     row_shape: tuple[int, ...] | None
+    inputs: dict[str, Any] | None = None
 
     @property
     def is_dense(self) -> bool:
