@@ -28,6 +28,13 @@ from anchored.core.outputs import member_moments, member_outputs
 from anchored.core.packing import on_parts
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
+from anchored.core.sampled import (
+    FAMILY,
+    check_likelihood,
+    family_of,
+    n_targets_of,
+    sample_predictive,
+)
 from anchored.core.score_noise import row_bits, score_noise, sign_of
 from anchored.core.state import Batch, EnsembleState
 from anchored.core.training import OnCheck, Schedule, TrainInfo, begin, finite_members, train
@@ -138,6 +145,8 @@ class Ensemble:
 
     def predict(self, x) -> Predictive:
         """Pooled predictive at ``x`` [batch, ...], in the units the ensemble was trained in."""
+        if family_of(self.likelihood) == FAMILY:
+            return sample_predictive(self.likelihood, self.outputs(x))
         mean, var = self.moments(x)
         return Predictive.from_members(mean, var, self.likelihood.family)
 
@@ -462,8 +471,9 @@ def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: D
             f"Prior.for_network(network, x). The network has {shapes[0]}, the prior {shapes[1]}."
         )
     check_uses_parameters(network, data.x.shape[1:], data.x.dtype)
-    n_predicted = jax.eval_shape(likelihood.mean, outputs).shape[-1]
-    classes = likelihood.family == "categorical"  # y holds class numbers; spare classes are fine
+    check_likelihood(likelihood)
+    n_predicted = n_targets_of(likelihood, outputs)
+    classes = family_of(likelihood) == "categorical"  # y are class numbers; spare ones are fine
     n_targets = int(data.y.max()) + 1 if classes else data.y.shape[-1]
     if n_predicted < n_targets or (n_predicted > n_targets and not classes):
         raise ValueError(

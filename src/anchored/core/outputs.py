@@ -8,6 +8,7 @@ import numpy as np
 from anchored.core.members import best_member_map, n_members_of
 from anchored.core.packing import Packed, is_several
 from anchored.core.rows import HostRows, input_type, rows_at_once
+from anchored.core.sampled import moments_of
 from anchored.core.tree import as_pytree, from_pytree, on_device
 from anchored.typing import Array, Likelihood, Network, Params
 
@@ -49,8 +50,7 @@ class _Moments:
 
     def __call__(self, params: Params, shared) -> tuple[Array, Array]:
         likelihood, x = from_pytree(shared[0]), shared[1]
-        outputs = self.network.apply(params, x)
-        return likelihood.mean(outputs), likelihood.variance(outputs)
+        return moments_of(likelihood, self.network.apply(params, x))
 
 
 @dataclasses.dataclass(frozen=True)

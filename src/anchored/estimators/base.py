@@ -338,6 +338,12 @@ class AnchoredEstimator(BaseEstimator):
             )
         return Model(network, prior, likelihood, data)
 
+    def _outputs_of_network(self, rows: Rows) -> int:
+        """Of a network of the user's own."""
+        dtype = np.int32 if np.issubdtype(rows.x.dtype, np.integer) else np.float32
+        network = self._make_network(1, len(rows.y))
+        return model_shapes(network, tuple(rows.x.shape[1:]), dtype)[1].shape[-1]
+
     def _train(
         self, key, model: Model, folds: Folds | None = None
     ) -> tuple[Ensemble, Ensemble | None]:
@@ -396,7 +402,7 @@ class AnchoredEstimator(BaseEstimator):
         outputs = self.ensemble_.outputs(x)
         if usual is None:
             weight = rows.weight[: novelty.ROWS]
-            apart = disagreement(outputs, fitted.predictive(outputs, x))
+            apart = disagreement(outputs, self._pooled(outputs, x))
             usual = novelty.usual(apart[: len(weight)], weight)
         self.model_ = dataclasses.replace(fitted, novelty_scale=np.atleast_1d(usual))
         self._ensemble = (self.model_, self._ensemble[1])
@@ -406,8 +412,10 @@ class AnchoredEstimator(BaseEstimator):
         """The constructor's arguments as JSON can say them."""
         given = dict(self.get_params(deep=False))
         del given["augment"]  # a function, and of no use to what is trained
-        for name in ("network", "prior"):
-            if not isinstance(given[name], (type(None), str, int, float, np.number)):
+        for name in ("network", "prior", "likelihood"):
+            if name in given and not isinstance(
+                given[name], (type(None), str, int, float, np.number)
+            ):
                 given[name] = IN_FILE
         if given.get("settings") is not None and self._tuned is not None:
             given["settings"] = dataclasses.asdict(self._tuned)
@@ -425,7 +433,11 @@ class AnchoredEstimator(BaseEstimator):
     def _predictive(self, z) -> tuple[np.ndarray, Predictive]:
         """Outputs and predictive at standardised rows."""
         outputs = self.ensemble_.outputs(z)
-        return outputs, self.model_.predictive(outputs, z)
+        return outputs, self._pooled(outputs, z)
+
+    def _pooled(self, outputs: np.ndarray, z) -> Predictive:
+        """The predictive of outputs [member, row, out] at standardised rows."""
+        return self.model_.predictive(outputs, z)
 
     def novelty(self, X) -> np.ndarray:
         """How unlike the training rows each row is [row]; nearly all rows like them are below 1.
@@ -455,7 +467,7 @@ class AnchoredEstimator(BaseEstimator):
 
         def function(X):
             z = fitted._standardised(X)
-            return fitted.model_.predictive(member.outputs(z), z).mean
+            return fitted._pooled(member.outputs(z), z).mean
 
         return function
 
@@ -497,9 +509,10 @@ class AnchoredEstimator(BaseEstimator):
                 f"`held_out` must be inputs [row, {n_features}] and as many targets; got shapes "
                 f"{x.shape} and {y.shape}."
             )
-        if self.model_.regression is not None:
-            n_targets = len(self.model_.regression.scale)
-            one = self.model_.regression.one_target
+        targets = self.model_.regression or self.model_.sampled
+        if targets is not None:
+            n_targets = len(targets.scale)
+            one = targets.one_target
             return x, y.astype(np.float64).reshape((-1,) if one else (-1, n_targets))
         unknown = ~np.isin(y, np.asarray(self.model_.classes))
         if unknown.any():
