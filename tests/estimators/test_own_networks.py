@@ -300,6 +300,21 @@ def test_likelihoods_through_the_estimator(name, tmp_path):
     assert clone(model).get_params()["likelihood"] is not None
 
 
+def test_limits_stay_limits():
+    """Targets at a limit are at it after standardising, and so are draws."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (300, 1))
+    y = np.maximum(1_000 + 300 * x[:, 0] + 50 * rng.normal(size=300), 1_000.1)
+    model = AnchoredRegressor(
+        hidden=8, likelihood=Censored(low=1_000.1), n_members=2, epochs=100, random_state=0
+    ).fit(x, y)
+    dist = model.predict_dist(np.array([[-1.0]]))
+    assert np.mean(dist.draws == 1_000.1) > 0.9
+    assert dist.draws.min() == 1_000.1
+    probability = np.exp(dist.log_density([1_000.1])[0])
+    assert abs(probability - np.mean(dist.draws == 1_000.1)) < 0.03
+
+
 def test_bad_likelihoods_are_named():
     class NoOutputs:
         log_prob = sample = staticmethod(lambda *given: None)

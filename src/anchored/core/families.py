@@ -89,7 +89,13 @@ class Censored(_TwoParameters):
     low: Number = -np.inf
     high: Number = np.inf
 
+    @property
+    def atoms(self) -> tuple[float, ...]:
+        """Targets of positive probability."""
+        return tuple(float(end) for end in (self.low, self.high) if np.isfinite(end))
+
     def standardised(self, mean, scale):
+        """The same limits in other units; in double precision, as targets are standardised."""
         return Censored((self.low - mean) / scale, (self.high - mean) / scale)
 
     def log_prob(self, outputs: Array, y: Array) -> Array:

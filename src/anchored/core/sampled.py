@@ -48,15 +48,24 @@ def moments_of(likelihood: Any, outputs: Array) -> tuple[Array, Array]:
 
 
 def sample_predictive(
-    likelihood: Any, outputs: np.ndarray, mean: Any = 0.0, scale: Any = 1.0, one_target=False
+    likelihood: Any,
+    outputs: np.ndarray,
+    mean: Any = 0.0,
+    scale: Any = 1.0,
+    one_target: bool = False,
+    atoms: Any = (),
 ) -> SamplePredictive:
     """The mixture of members with outputs [member, batch, out], for targets scale * z + mean.
 
-    The same draws for the same outputs.
+    The same draws for the same outputs. ``atoms`` are targets of positive probability in the units
+    of the target, such as limits: draws there are exactly they.
     """
     carried, put_out = as_pytree(likelihood), jnp.asarray(outputs)
     n_members, n_each = len(outputs), max(1, _DRAWS // len(outputs))
-    drawn = np.asarray(_draws(carried, put_out, n_each), np.float64) * scale + mean
+    plain = np.asarray(_draws(carried, put_out, n_each), np.float64)
+    drawn = plain * scale + mean
+    for atom in atoms:
+        drawn = np.where(plain == np.float32((atom - mean) / scale), atom, drawn)
     members, spread = drawn.mean(axis=1), drawn.var(axis=1, ddof=1)
     draws = drawn.reshape(-1, *drawn.shape[2:])
     pooled = SamplePredictive.from_members(members, spread, FAMILY)
@@ -67,9 +76,11 @@ def sample_predictive(
         parts = [part[..., 0] for part in parts]
 
     def log_prob(y: np.ndarray) -> np.ndarray:
-        targets = (y.reshape(len(y), -1) - mean) / scale
+        y = y.reshape(len(y), -1)
+        targets = (y - mean) / scale
         found = np.asarray(_log_prob(carried, put_out, jnp.asarray(targets)), np.float64)
-        return found - np.sum(np.broadcast_to(np.log(scale), targets.shape[1:]))
+        # A density has a unit, a probability none.
+        return found - np.sum(np.where(np.isin(y, atoms), 0.0, np.log(scale)), axis=1)
 
     return SamplePredictive(
         parts[0],

@@ -31,7 +31,7 @@ def trained_on(likelihood: Any, sampled: Sampled) -> Any:
     """The likelihood of targets as the members were trained on them."""
     if not sampled.standardises:
         return likelihood
-    return likelihood.standardised(np.float32(sampled.mean), np.float32(sampled.scale))
+    return likelihood.standardised(sampled.mean, sampled.scale)
 
 
 def targets(estimator: Any, rows: Rows, one_target: bool) -> tuple[Rows, Rows, Sampled]:
@@ -64,4 +64,5 @@ def predictive(likelihood: Any, model: FittedModel, outputs: np.ndarray) -> Pred
     sampled = model.sampled
     assert sampled is not None
     trained = trained_on(likelihood, sampled)
-    return sample_predictive(trained, outputs, sampled.mean, sampled.scale, sampled.one_target)
+    units, atoms = (sampled.mean, sampled.scale), getattr(likelihood, "atoms", ())
+    return sample_predictive(trained, outputs, *units, sampled.one_target, atoms)
