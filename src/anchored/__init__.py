@@ -45,6 +45,7 @@ _MODULES = {
     "gp": "exact.gp",
     "jax": "core.loops.jax",
     "onnx": "model.onnx",
+    "optimisers": "core.optimisers",
     "rms": "exact.rms",
     "runtime": "model.runtime",
     "testing": "core.testing",

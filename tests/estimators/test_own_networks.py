@@ -33,7 +33,7 @@ from anchored.exact import gp
 from anchored.exact.drawn import PriorFamily, choose_classification, choose_regression
 from anchored.exact.evidence import Twin, tune_regression
 from anchored.exact.kernels import Kernel
-from tests.core.adapters.zoo import FRAMEWORKS, network
+from tests.core.adapters.zoo import FRAMEWORKS, apply_plain, init_plain, network
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -62,7 +62,7 @@ OTHER_TARGETS = {
 
 
 @parametrize_with_checks(
-    [AnchoredRegressor(network=ANY_WIDTH, n_members=2, epochs=2, random_state=0)],
+    [AnchoredRegressor(network=(init_plain, apply_plain), n_members=2, epochs=100, random_state=0)],
     expected_failed_checks=lambda estimator: OTHER_TARGETS,
 )
 @pytest.mark.filterwarnings("ignore")

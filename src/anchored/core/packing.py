@@ -116,7 +116,7 @@ def on_parts(network: Network, layout: Layout | None) -> Any:
 def is_several(x: Any) -> bool:
     """Whether inputs are several arrays; a tuple of numbers or rows is one array."""
     if isinstance(x, dict):
-        return True
+        return not hasattr(x, "shape")  # one kind of sparse matrix is a dict
     return (
         isinstance(x, tuple)
         and bool(x)

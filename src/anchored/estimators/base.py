@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anchored import __version__, tuning
+from anchored.core import optimisers
 from anchored.core.adapters import as_network
 from anchored.core.checks import takes_tokens
 from anchored.core.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
@@ -77,6 +78,7 @@ class AnchoredEstimator(BaseEstimator):
     learning_rate: Any
     decay_rate: Any
     max_seconds: Any
+    optimiser: Any
     augment: Augment | None
     random_state: Any
     verbose: int
@@ -314,6 +316,10 @@ class AnchoredEstimator(BaseEstimator):
         # What a search found, it found in the units of the parameters themselves.
         in_prior_units = usual.in_prior_units and self._tuned is None
         schedule = dataclasses.replace(schedule, in_prior_units=in_prior_units)
+        if self.optimiser is not None:
+            n_steps = schedule.n_steps(n_rows)
+            made = optimisers.named(self.optimiser, n_steps, schedule.learning_rate)
+            schedule = dataclasses.replace(schedule, optimiser=made)
         if self.max_seconds is None:
             return schedule
         most = positive("max_seconds", self.max_seconds, "a positive number of seconds or None")
@@ -419,6 +425,8 @@ class AnchoredEstimator(BaseEstimator):
                 given[name] = IN_FILE
         if given.get("settings") is not None and self._tuned is not None:
             given["settings"] = dataclasses.asdict(self._tuned)
+        if not isinstance(given["optimiser"], str):
+            given["optimiser"] = None  # functions, and of no use to what is trained
         if not isinstance(given["random_state"], (int, np.integer)):
             given["random_state"] = None  # a generator's state has moved on in any case
         plain = (np.generic, np.ndarray)

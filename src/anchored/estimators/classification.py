@@ -40,7 +40,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     method : rms, anchored, random-features, regularised, unconstrained, or deep (here as
         unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
-    max_seconds, random_state, verbose : as in `AnchoredRegressor`.
+    max_seconds, random_state, verbose, optimiser : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
 
@@ -81,6 +81,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         augment=None,
         random_state=None,
         verbose=0,
+        optimiser=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -96,6 +97,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.augment = augment
         self.random_state = random_state
         self.verbose = verbose
+        self.optimiser = optimiser
 
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.

@@ -94,6 +94,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     likelihood : in place of a Gaussian, any object with ``log_prob(outputs, y)`` and
         ``sample(key, outputs)``, such as ``StudentT()`` or ``NegativeBinomial()``; the predictive
         is then one of samples. None is the Gaussian whose noise is learned.
+    optimiser : in place of Adam with a falling rate: "constant", "cosine" or "warmup-cosine", or an
+        optax transformation, which has a rate of its own.
 
     Attributes
     ----------
@@ -138,6 +140,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         random_state=None,
         verbose=0,
         likelihood=None,
+        optimiser=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -158,6 +161,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.likelihood = likelihood
+        self.optimiser = optimiser
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
