@@ -18,6 +18,7 @@ from anchored import (
     AnchoredClassifier,
     AnchoredRegressor,
     Censored,
+    ConvNet,
     Mixture,
     NegativeBinomial,
     Ordinal,
@@ -30,7 +31,12 @@ from anchored import (
 from anchored.core.adapters import as_network
 from anchored.errors import ModelFileError
 from anchored.exact import gp
-from anchored.exact.drawn import PriorFamily, choose_classification, choose_regression
+from anchored.exact.drawn import (
+    PriorFamily,
+    choose_classification,
+    choose_regression,
+    effort_of,
+)
 from anchored.exact.evidence import Twin, tune_regression
 from anchored.exact.kernels import Kernel
 from tests.core.adapters.zoo import FRAMEWORKS, apply_plain, init_plain, network
@@ -220,6 +226,16 @@ def test_the_network_s_own_prior_is_asked():
     assert chosen.noise_var[0] > 0.8
     borrowed = tune_regression(Twin(1, (1,), "relu"), x, y, np.ones(100))
     assert borrowed.noise_var[0] < 0.01
+
+
+def test_networks_that_take_long_are_asked_for_less():
+    x = np.zeros((5, 32, 32, 3), np.float32)
+    efforts = []
+    for net in (ConvNet(((2,),), (4,), 1), ConvNet(((8,), (16,)), (32,), 1), ConvNet.vgg13(1)):
+        efforts.append(effort_of(net, Prior.for_network(net, x[:1]), x))
+    draws = [effort.n_draws for effort in efforts]
+    assert draws == sorted(draws, reverse=True)
+    assert [effort.searches for effort in efforts] == [True, True, False]
 
 
 def test_classes_choose_by_their_own_prior_too():

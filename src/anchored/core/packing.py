@@ -81,7 +81,7 @@ class Layout:
         """The inputs of rows [row, value], as the network takes them."""
         arrays, start = [], 0
         for part in self.parts:
-            piece = rows[:, start : start + part.size].reshape(len(rows), *part.shape)
+            piece = rows[:, start : start + part.size].reshape(rows.shape[0], *part.shape)
             kinds: dict[str, Any] = {"f": rows.dtype, "i": np.int32, "b": np.bool_}
             arrays.append(piece.astype(kinds[part.kind]))
             start += part.size

@@ -8,7 +8,8 @@ parameters drawn from it have the covariance
 at some rows. The evidence of a Gaussian process with this covariance is highest at the prior
 variance of the input layer, and the noise, that suit the rows. It is never that of another network.
 Draws use the same random numbers for all variances, so that differences of the evidence are not
-those of the draws.
+those of the draws. Networks that take long have fewer draws at fewer rows; those that take very
+long keep the variance one, and only their noise is chosen.
 """
 
 import dataclasses
@@ -21,7 +22,6 @@ import numpy as np
 from scipy import optimize
 
 from anchored.core.priors import Prior
-from anchored.core.tree import Raveller
 from anchored.exact import gp
 from anchored.exact.evidence import (
     MAX_CLASSES,
@@ -32,10 +32,8 @@ from anchored.exact.evidence import (
 )
 from anchored.typing import Array, Network, Params
 
-MAX_ROWS = 200  # whose covariance is estimated
-_DRAWS = (1_000, 300)  # of small and of large networks
-_SMALL = 5_000  # parameters
-_AT_ONCE = 50  # draws
+_EFFORTS = ((1_000, 200, 50), (300, 100, 10), (100, 100, 5), (60, 60, 5))  # see `Effort`
+_MOST_FLOPS = 2e11  # of all draws: some seconds
 _FIRST_VARS = np.geomspace(0.1, 1_000, 9)  # within what a twin may choose
 
 
@@ -44,6 +42,26 @@ class Chosen(NamedTuple):
 
     first_var: float
     noise_var: np.ndarray  # [out]
+
+
+class Effort(NamedTuple):
+    """How many draws, at how many rows, how many draws at once, and whether variances are tried."""
+
+    n_draws: int
+    n_rows: int
+    at_once: int
+    searches: bool
+
+
+def effort_of(network: Network, prior: Prior, x: np.ndarray) -> Effort:
+    """What a network on rows like ``x`` can be asked for."""
+    row = jax.ShapeDtypeStruct((1, *x.shape[1:]), _held_as(x))
+    cost: Any = jax.jit(network.apply).lower(prior.mean, row).cost_analysis()
+    flops = float((cost or {}).get("flops", 0.0))
+    for n_draws, n_rows, at_once in _EFFORTS:
+        if len(_FIRST_VARS) * n_draws * n_rows * flops <= _MOST_FLOPS:
+            return Effort(n_draws, n_rows, at_once, True)
+    return Effort(*_EFFORTS[-1], False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,10 +97,13 @@ def choose_regression(
 
     A ``first_var`` or ``noise_var`` that is given stays as it is.
     """
-    x, y, weight = x[:MAX_ROWS], y[:MAX_ROWS], weight[:MAX_ROWS]
+    effort = effort_of(network, family.unit, x)
+    x, y, weight = (a[: effort.n_rows] for a in (x, y, weight))
+    if first_var is None and not effort.searches:
+        first_var = 1.0
     best: tuple[float, Chosen] | None = None
     for first in _FIRST_VARS if first_var is None else [first_var]:
-        cov = _covariance(network, family(first), x)
+        cov = _covariance(network, family(first), x, effort)
         found = [_best_noise(cov, y[:, o], weight, noise_var, o) for o in range(y.shape[1])]
         value = sum(evidence for evidence, _ in found)
         if best is None or value > best[0]:
@@ -99,13 +120,16 @@ def choose_classification(
 
     A difference of logits in a softmax over K classes has K / (K - 1) times the variance of one.
     """
+    effort = effort_of(network, family.unit, x)
+    if not effort.searches:
+        return 1.0
     n_classes = len(np.unique(labels))
-    x, labels, weight = x[:MAX_ROWS], labels[:MAX_ROWS], weight[:MAX_ROWS]
+    x, labels, weight = (a[: effort.n_rows] for a in (x, labels, weight))
     shown = largest_classes(labels)[: 1 if n_classes == 2 else MAX_CLASSES]
     raised = n_classes / (n_classes - 1)
 
     def value(first: float) -> float:
-        cov = raised * _covariance(network, family(first), x)
+        cov = raised * _covariance(network, family(first), x, effort)
         values = [
             gp.laplace_evidence_of(cov, np.where(labels == c, 1.0, -1.0), weight) for c in shown
         ]
@@ -127,25 +151,28 @@ def _best_noise(cov: np.ndarray, y: np.ndarray, weight: np.ndarray, given, out: 
     return -float(found.fun), float(np.exp(found.x))
 
 
-def _covariance(network: Network, prior: Prior, x: np.ndarray) -> np.ndarray:
+def _held_as(x: np.ndarray) -> Any:
+    return np.int32 if np.issubdtype(x.dtype, np.integer) else np.float32
+
+
+def _covariance(network: Network, prior: Prior, x: np.ndarray, effort: Effort) -> np.ndarray:
     """Of the network's functions at rows [row, row], averaged over draws and outputs."""
-    n_draws = _DRAWS[Raveller.like(prior.scale).size > _SMALL]
-    dtype = np.int32 if np.issubdtype(x.dtype, np.integer) else np.float32
-    rows = np.zeros((MAX_ROWS, *x.shape[1:]), dtype)
+    rows = np.zeros((effort.n_rows, *x.shape[1:]), _held_as(x))
     rows[: len(x)] = x
     total = np.zeros((len(x), len(x)))
-    for start in range(0, n_draws, _AT_ONCE):
-        drawn = np.asarray(_functions(network, prior, rows, start), np.float64)[:, : len(x)]
+    for start in range(0, effort.n_draws, effort.at_once):
+        drawn = np.asarray(_functions(network, effort.at_once, prior, rows, start), np.float64)
+        drawn = drawn[:, : len(x)]
         total += np.einsum("dio,djo->ij", drawn, drawn) / drawn.shape[2]
-    return total / n_draws
+    return total / effort.n_draws
 
 
-@partial(jax.jit, static_argnums=0)
-def _functions(network: Network, prior: Prior, x: Array, first: int) -> Array:
+@partial(jax.jit, static_argnums=(0, 1))
+def _functions(network: Network, n: int, prior: Prior, x: Array, first: int) -> Array:
     """Outputs [draw, row, out] of draws from the prior, by their numbers from ``first`` on."""
     key = jax.random.key(0)
 
     def function(number: Array) -> Array:
         return network.apply(prior.sample(jax.random.fold_in(key, number)), x)
 
-    return jax.vmap(function)(first + jnp.arange(_AT_ONCE))
+    return jax.vmap(function)(first + jnp.arange(n))

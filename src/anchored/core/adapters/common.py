@@ -53,7 +53,7 @@ def arguments(x: Any) -> tuple:
 
 def checked_outputs(outputs: Any, x: Any, title: str) -> Array:
     """Outputs [batch, out]; those of shape [batch] are of one output."""
-    n_rows = len(jax.tree.leaves(x)[0])
+    n_rows = jax.tree.leaves(x)[0].shape[0]  # may be a symbol, where a program is exported
     if not hasattr(outputs, "shape"):
         raise TypeError(
             f"`network` {title} must return one array [batch, out]; it returned a "
