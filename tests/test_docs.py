@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib
+import importlib.util
 import inspect
 import json
 import math
@@ -30,11 +31,17 @@ MODULES = [
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_code_blocks_run(page, tmp_path, monkeypatch):
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^(?:<!-- needs (\w+) -->\n)?```python\n(.*?)^```",
+        page.read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
     space: dict = {}
-    for block in blocks:
+    for package, block in blocks:
+        if package and importlib.util.find_spec(package) is None:
+            continue
         exec(compile(block, str(page), "exec"), space)
 
 

@@ -13,6 +13,7 @@ _HOMES = {
     "AnchoredRegressor": "estimators",
     "Bernoulli": "core.likelihoods",
     "Categorical": "core.likelihoods",
+    "Censored": "core.families",
     "ConvNet": "core.networks",
     "Data": "core.rows",
     "Ensemble": "core.ensembles",
@@ -20,12 +21,18 @@ _HOMES = {
     "Gaussian": "core.likelihoods",
     "HeteroskedasticGaussian": "core.likelihoods",
     "MLP": "core.networks",
+    "Mixture": "core.families",
+    "NegativeBinomial": "core.families",
+    "Ordinal": "core.families",
     "Poisson": "core.likelihoods",
     "Predictive": "prediction.predictive",
     "Prior": "core.priors",
+    "Quantile": "core.families",
     "Schedule": "core.training",
+    "StudentT": "core.families",
     "TableEncoder": "estimators.encoder",
     "TextCNN": "core.networks",
+    "ZeroInflatedPoisson": "core.families",
     "advance": "core.state",
     "fit_ensemble": "core.ensembles",
     "init_ensemble": "core.ensembles",
@@ -36,9 +43,13 @@ _HOMES = {
 # Modules that users name, wherever they live: `from anchored import gp`.
 _MODULES = {
     "gp": "exact.gp",
+    "jax": "core.loops.jax",
     "onnx": "model.onnx",
+    "optimisers": "core.optimisers",
     "rms": "exact.rms",
     "runtime": "model.runtime",
+    "testing": "core.testing",
+    "torch": "core.loops.torch",
 }
 
 
@@ -48,18 +59,25 @@ __all__ = [
     "AnchoredRegressor",
     "Bernoulli",
     "Categorical",
+    "Censored",
     "ConvNet",
     "Data",
     "Ensemble",
     "EnsembleState",
     "Gaussian",
     "HeteroskedasticGaussian",
+    "Mixture",
+    "NegativeBinomial",
+    "Ordinal",
     "Poisson",
     "Predictive",
     "Prior",
+    "Quantile",
     "Schedule",
+    "StudentT",
     "TableEncoder",
     "TextCNN",
+    "ZeroInflatedPoisson",
     "advance",
     "fit_ensemble",
     "init_ensemble",
@@ -72,6 +90,13 @@ if TYPE_CHECKING:
     from anchored.core.ensembles import Ensemble as Ensemble
     from anchored.core.ensembles import fit_ensemble as fit_ensemble
     from anchored.core.ensembles import init_ensemble as init_ensemble
+    from anchored.core.families import Censored as Censored
+    from anchored.core.families import Mixture as Mixture
+    from anchored.core.families import NegativeBinomial as NegativeBinomial
+    from anchored.core.families import Ordinal as Ordinal
+    from anchored.core.families import Quantile as Quantile
+    from anchored.core.families import StudentT as StudentT
+    from anchored.core.families import ZeroInflatedPoisson as ZeroInflatedPoisson
     from anchored.core.likelihoods import Bernoulli as Bernoulli
     from anchored.core.likelihoods import Categorical as Categorical
     from anchored.core.likelihoods import Gaussian as Gaussian

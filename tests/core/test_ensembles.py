@@ -269,6 +269,16 @@ def test_retried_members_do_not_depend_on_the_number_of_members(line_data):
         assert_trees(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), one, two)
 
 
+def test_members_by_number_are_those_of_the_ensemble(line_data):
+    """Some members alone, in any order and more than once, are what they are among all."""
+    every = fit(line_data, "rms", n_members=4)
+    some = fit(line_data, "rms", members=[3, 1, 3])
+    for one, number in ((0, 3), (1, 1), (2, 3)):
+        pair = [jax.tree.leaves(e.params) for e in (some.member(one), every.member(number))]
+        for a, b in zip(*pair, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
 FOLDS = Folds(np.arange(40) % 4, np.array([0, 1, 3, Folds.SEES_ALL, 3])).joined(1)
 
 

@@ -74,9 +74,35 @@ def test_unknown_leaf_lists_the_leaves():
         prior.with_leaf("0/bias", variance=-1.0)
 
 
-def test_a_network_without_variances_is_told_what_to_do():
-    with pytest.raises(TypeError, match=r"has no `prior_variances\(params, first_var\)`"):
-        Prior.for_network(object(), jnp.zeros((1, 2)))
+def test_a_network_without_variances_has_those_of_its_shapes():
+    class Bare:
+        init, apply = staticmethod(MLP((5,)).init), staticmethod(MLP((5,)).apply)
+
+    ours, bare = (
+        Prior.for_network(network, jnp.zeros((1, 2)), 3.0) for network in (MLP((5,)), Bare())
+    )
+    for a, b in zip(jax.tree.leaves(ours.scale), jax.tree.leaves(bare.scale), strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+def test_patterns_change_the_leaves_they_fit():
+    prior = Prior.for_network(MLP((5,)), jnp.zeros((1, 2)))
+    changed = prior.with_leaves({"0.*": 4.0, "0.bias": 9.0})
+    assert np.all(changed.scale[0]["weight"] == 2.0)
+    assert np.all(changed.scale[0]["bias"] == 3.0)
+    np.testing.assert_array_equal(changed.scale[1]["weight"], prior.scale[1]["weight"])
+    with pytest.raises(ValueError, match=r"names '2.*', which is no parameter: 0.bias, 0.weight"):
+        prior.with_leaves({"2.*": 1.0})
+
+
+def test_describe_is_a_table_of_the_leaves():
+    prior = Prior.for_network(MLP((5,)), jnp.zeros((1, 2)), 4.0)
+    prior = prior.with_leaf("0/weight", variance=[[1.0], [2.0]])
+    lines = [line.split() for line in prior.describe().splitlines()]
+    assert lines[0] == ["parameter", "shape", "mean", "variance"]
+    assert lines[1] == ["0.bias", "5", "0", "4"]
+    assert lines[2] == ["0.weight", "2", "x", "5", "0", "1", "to", "2"]
+    assert lines[3] == ["1.weight", "5", "x", "1", "0", "0.2"]
 
 
 def test_a_flat_prior_neither_draws_nor_pulls():

@@ -95,8 +95,11 @@ def test_bad_weights(make, weight, message):
         ({"batch_size": "big"}, "`batch_size` must be a positive whole number; got 'big'"),
         ({"learning_rate": 0}, '`learning_rate` must be a positive number or "auto"; got 0'),
         ({"decay_rate": 2.0}, "`decay_rate` must be above 0 and at most 1; got 2.0"),
-        ({"prior": -3.0}, '`prior` must be "auto", a positive number or a `Prior`; got -3.0'),
-        ({"prior": "wide"}, '`prior` must be "auto", a positive number or a `Prior`; got'),
+        (
+            {"prior": -3.0},
+            '`prior` must be "auto", a positive number, a `Prior` or a dict .*got -3.0',
+        ),
+        ({"prior": "wide"}, '`prior` must be "auto", a positive number, a `Prior` or a dict'),
     ],
 )
 def test_bad_settings(make, changed, message):
@@ -114,8 +117,8 @@ def test_bad_settings(make, changed, message):
         ({"predictive": "normal"}, "`predictive` must be one of gaussian, student-t"),
         ({"method": "deep", "noise_var": 0.5}, "`noise_var` must be .*'deep' learns the noise"),
         ({"network": MLP((4,), 3)}, "`network` must have 1 outputs for this `y` and `method`"),
-        ({"network": MLP}, "`network` must be an object with `init` and `apply`"),
-        ({"network": "mlp"}, "`network` must be an object with `init` and `apply`"),
+        ({"network": MLP}, "`network` must be a `Network` such as MLP"),
+        ({"network": "mlp"}, "`network` must be a `Network` such as MLP"),
     ],
 )
 def test_bad_regression_settings(changed, message):

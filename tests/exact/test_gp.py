@@ -8,6 +8,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 
 from anchored import MLP, Prior, tuning
+from anchored.core.rows import Standardiser
 from anchored.exact import gp
 from anchored.exact.kernels import EXACT, Kernel
 
@@ -164,6 +165,23 @@ def test_relevances_tell_columns_apart(rng):
     assert of_labels[2] > 5 * of_labels[[0, 1, 3]].max()
     few = tuning.tune_regression(twin, x[:40], y[:40, None], ones[:40], relevances=True)
     np.testing.assert_array_equal(few.relevance, 1.0)
+
+
+def test_ramps_are_kept_where_they_explain_and_left_out_where_not(rng):
+    """A step in one of two columns against a straight line; labels of many rows say the same."""
+    x, ones = rng.uniform(-1, 1, size=(300, 2)), np.ones(300)
+    scaler = Standardiser.fit(x, ones)
+    scaler = scaler.with_ramps(x, ones, np.arange(2))
+    z, n_ramps = scaler.forward(x), scaler.n_ramps
+    assert n_ramps == 16
+    twin = tuning.Twin(2 + n_ramps, (50,), "relu", (0, 1, *[2] * 8, *[3] * 8), n_ramps)
+    noise = 0.1 * rng.normal(size=300)
+    for y, kept in ((np.sign(x[:, 0]) + noise, True), (x[:, 0] + noise, False)):
+        y = ((y - y.mean()) / y.std())[:, None]
+        found = tuning.tune_regression(twin, z, y, ones, relevances=True).relevance
+        assert len(found) == (2 + n_ramps if kept else 2)
+        if kept:
+            assert found[2] > 5 * found[10]  # the ramps of the column with the step
 
 
 def test_the_prior_of_relevances_has_the_twin_of_their_kernel(rng):

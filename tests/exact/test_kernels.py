@@ -9,6 +9,7 @@ from scipy import stats
 
 from anchored import MLP, Prior
 from anchored.core.priors import draw_anchors
+from anchored.exact import kernels
 from anchored.exact.gp import twin
 from anchored.exact.kernels import EXACT, Kernel
 
@@ -18,6 +19,13 @@ POINTS = arrays(np.float64, (5, 2), elements=st.floats(-3, 3))
 def covariance(kernel, x1, x2):
     with jax.enable_x64(True):
         return np.asarray(kernel.covariance(jnp.asarray(x1), jnp.asarray(x2)))
+
+
+def test_the_arc_cosine_is_numpys():
+    """Also at the ends, where rows are equal or opposite."""
+    cos = np.concatenate([np.linspace(-1, 1, 1001), 1 - np.logspace(-16, -1, 50)])
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(kernels._arccos(jnp.asarray(cos)), np.arccos(cos), atol=1e-13)
 
 
 @pytest.mark.parametrize("activation", EXACT)

@@ -1,5 +1,6 @@
 """The exported graph, run by onnxruntime, gives the estimator's numbers."""
 
+import dataclasses
 import json
 import sys
 
@@ -8,8 +9,11 @@ import onnx
 import onnxruntime
 import pytest
 
+import anchored
+from anchored import AnchoredRegressor
+from anchored.errors import ModelFileError
+from anchored.model import file, runtime
 from anchored.model import onnx as export_module
-from anchored.model import runtime
 from tests.model.saved_models import LABELS, REGRESSORS, changed, classifier, inputs, regressor
 
 WIDE = np.concatenate([inputs(100, seed=5), 4 * inputs(100, seed=6)]).astype(np.float32)
@@ -45,6 +49,28 @@ def test_classification(name, temperature, tmp_path):
     assert list(found) == ["probabilities"]
     expected = estimator.predict_proba(WIDE)
     np.testing.assert_allclose(found["probabilities"], expected, rtol=RTOL, atol=1e-7)
+
+
+def test_ramps_go_with_the_model(tmp_path):
+    """A step in one column: file, NumPy and ONNX have the ramps that the networks take."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(200, 2))
+    y = np.sign(x[:, 0]) + 0.05 * rng.normal(size=200)
+    model = AnchoredRegressor(n_members=4, epochs=40, random_state=0).fit(x, y)
+    assert model.model_.x_ramps is not None
+    x = np.concatenate([x[:50], 3 * x[:50]]).astype(np.float32)
+    found, dist = run(model, tmp_path, x), model.predict_dist(x)
+    saved = runtime.load(tmp_path / "model.safetensors").predict(x)
+    for mean, std in ((found["mean"][:, 0], found["std"][:, 0]), (saved["mean"], saved["std"])):
+        assert np.max(np.abs(mean - dist.mean) / dist.std) < RTOL
+        np.testing.assert_allclose(std, dist.std, rtol=RTOL)
+    again = anchored.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.predict(x), model.predict(x))
+    assert model.compare_to_gp(x).epistemic_ratio > 0
+    broken = dataclasses.replace(model.model_, x_ramps=model.model_.x_ramps[[0, 2, 1, 3]])
+    file.save(broken, tmp_path / "broken.safetensors")
+    with pytest.raises(ModelFileError, match="`x_ramps` must end after they start"):
+        anchored.load(tmp_path / "broken.safetensors")
 
 
 def test_rows_may_be_few_or_many(tmp_path):

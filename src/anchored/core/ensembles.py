@@ -12,18 +12,29 @@ whether hidden layers are trained (`last_layer`).
 import dataclasses
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from anchored.core import last_layer, wide
+from anchored.core.adapters import as_network
+from anchored.core.checks import check_start, check_uses_parameters
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.core.measuring import vmappable
 from anchored.core.members import OneByOne, best_member_map, n_members_of
 from anchored.core.outputs import member_moments, member_outputs
+from anchored.core.packing import on_parts
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
+from anchored.core.sampled import (
+    FAMILY,
+    check_likelihood,
+    family_of,
+    n_targets_of,
+    sample_predictive,
+)
 from anchored.core.score_noise import row_bits, score_noise, sign_of
 from anchored.core.state import Batch, EnsembleState
 from anchored.core.training import OnCheck, Schedule, TrainInfo, begin, finite_members, train
@@ -123,6 +134,8 @@ class Ensemble:
 
     def predict(self, x) -> Predictive:
         """Pooled predictive at ``x`` [batch, ...], in the units the ensemble was trained in."""
+        if family_of(self.likelihood) == FAMILY:
+            return sample_predictive(self.likelihood, self.outputs(x))
         mean, var = self.moments(x)
         return Predictive.from_members(mean, var, self.likelihood.family)
 
@@ -156,7 +169,7 @@ class Folds(NamedTuple):
 
 def init_ensemble(
     key: Array,
-    network: Network,
+    network: Any,
     prior: Prior,
     likelihood: Likelihood,
     data: Data,
@@ -174,7 +187,7 @@ def init_ensemble(
     of ``folds``; of ``schedule`` the batch size, the rates and the optimiser. Rows that come
     later are seen by all members.
     """
-    schedule = schedule or Schedule()
+    network, schedule = network_on(network, data), schedule or Schedule()
     numbers = range(n_members)
     drawn = _drawn(key, network, prior, likelihood, data, method, numbers, start, folds)
     if drawn.hidden_fixed:
@@ -184,7 +197,7 @@ def init_ensemble(
 
 def fit_ensemble(
     key: Array,
-    network: Network,
+    network: Any,
     prior: Prior,
     likelihood: Likelihood,
     data: Data,
@@ -209,7 +222,9 @@ def fit_ensemble(
     Parameters
     ----------
     key : of everything random: anchors, initial draws, score noise, batch order.
-    network, prior, likelihood, data : the model, written for one member, and the rows.
+    network : a `Network`, written for one member, or what `anchored.core.adapters` makes one of:
+        a module of Equinox, Flax or PyTorch, or plain functions.
+    prior, likelihood, data : the rest of the model, and the rows.
     method : a row of `METHODS`.
     members : numbers of the members to train, in place of the first ``n_members``. A number may
         come more than once: the same anchor, noise and initial draw, on other rows (``folds``) say.
@@ -220,7 +235,7 @@ def fit_ensemble(
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
     """
-    schedule = schedule or Schedule()
+    network, schedule = network_on(network, data), schedule or Schedule()
     numbers = range(n_members) if members is None else tuple(members)
     drawn = _drawn(key, network, prior, likelihood, data, method, numbers, start, folds)
     if drawn.hidden_fixed:
@@ -255,6 +270,11 @@ def fit_ensemble(
             ensemble, params=way.outer(ensemble.params, rest), centres=centres
         )
     return dataclasses.replace(ensemble, retrained=tuple(map(int, failed)))
+
+
+def network_on(network: Any, data: Data) -> Network:
+    """Whatever users bring, as a `Network` on the rows of ``data``."""
+    return on_parts(as_network(network), data.layout)
 
 
 class Own(NamedTuple):
@@ -347,6 +367,7 @@ def _drawn(
         start = own.centre if start is None else last_layer.with_hidden(start, own.centre)
     elif start is None:
         start = _initial_params(network, key_init, members, data)
+    check_start(network, start)
     extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
     return _Drawn(int(seed), start, own, extra, row.hidden_fixed)
 
@@ -359,7 +380,9 @@ def _begun(
     raveller = Raveller.like(extra.scale)
     if member_map is None:
         work = raveller.size * min(schedule.batch_size, data.n_rows)
-        member_map = best_member_map(network, n_members_of(start), work)
+        n_rows = min(schedule.batch_size, data.n_rows)
+        together = vmappable(network, data.x.shape[1:], data.x.dtype, n_rows)
+        member_map = best_member_map(network, n_members_of(start), work, together)
     # An optimiser may treat leaves differently, and large ones take longer to join than to step.
     if schedule.optimiser is not None or isinstance(member_map, OneByOne):
         extra = extra._replace(scale=jax.tree.map(_one_for_all, extra.scale))
@@ -435,8 +458,10 @@ def _check_model(network: Network, prior: Prior, likelihood: Likelihood, data: D
             "`prior` must be shaped like the parameters of `network`; make it with "
             f"Prior.for_network(network, x). The network has {shapes[0]}, the prior {shapes[1]}."
         )
-    n_predicted = jax.eval_shape(likelihood.mean, outputs).shape[-1]
-    classes = likelihood.family == "categorical"  # y holds class numbers; spare classes are fine
+    check_uses_parameters(network, data.x.shape[1:], data.x.dtype)
+    check_likelihood(likelihood)
+    n_predicted = n_targets_of(likelihood, outputs)
+    classes = family_of(likelihood) == "categorical"  # y are class numbers; spare ones are fine
     n_targets = int(data.y.max()) + 1 if classes else data.y.shape[-1]
     if n_predicted < n_targets or (n_predicted > n_targets and not classes):
         raise ValueError(

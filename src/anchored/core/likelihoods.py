@@ -130,6 +130,7 @@ class Poisson:
     """Counts; outputs are log rates."""
 
     family: ClassVar[str] = "poisson"
+    discrete: ClassVar[bool] = True
 
     def log_prob(self, outputs: Array, y: Array) -> Array:
         terms = y * outputs - jnp.exp(outputs) - jax.scipy.special.gammaln(y + 1)

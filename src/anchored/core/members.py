@@ -162,13 +162,16 @@ def _wrapped_around(n_members: int, n_steps: int, n_threads: int) -> list[list[_
     return shares
 
 
-def best_member_map(network: Network, n_members: int, work: int = 0) -> MemberMap:
+def best_member_map(
+    network: Network, n_members: int, work: int = 0, vmappable: bool | None = None
+) -> MemberMap:
     """The fastest map for this network on this machine.
 
-    ``work`` is about the number of products a step of one member takes.
+    ``work`` is about the number of products a step of one member takes; ``vmappable`` is the trait
+    of that name, if it was found out.
     """
     if jax.default_backend() == "cpu":
-        vmappable = traits(network).vmappable
+        vmappable = traits(network).vmappable if vmappable is None else vmappable
         if not vmappable or work > _LARGE_WORK:
             return OneByOne(looped=vmappable)
         # Equal shares need one compilation only. They do not depend on the number of cores, on

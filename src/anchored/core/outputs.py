@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from anchored.core.members import best_member_map, n_members_of
+from anchored.core.packing import Packed, is_several
 from anchored.core.rows import HostRows, input_type, rows_at_once
+from anchored.core.sampled import moments_of
 from anchored.core.tree import as_pytree, from_pytree, on_device
 from anchored.typing import Array, Likelihood, Network, Params
 
@@ -30,6 +32,8 @@ def member_moments(network: Network, likelihood: Likelihood, params: Params, x):
 def in_blocks(network: Network, function, params: Params, shared, x) -> list[np.ndarray]:
     """Results of ``function`` for each of ``params`` and block of rows, put together."""
     member_map = best_member_map(network, n_members_of(params))
+    if isinstance(network, Packed) and is_several(x):
+        x = network.layout.pack(x)
     x = x if isinstance(x, HostRows) else np.asarray(x)
     parts = []
     for block, n_rows in _blocks(x):
@@ -46,8 +50,7 @@ class _Moments:
 
     def __call__(self, params: Params, shared) -> tuple[Array, Array]:
         likelihood, x = from_pytree(shared[0]), shared[1]
-        outputs = self.network.apply(params, x)
-        return likelihood.mean(outputs), likelihood.variance(outputs)
+        return moments_of(likelihood, self.network.apply(params, x))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,18 +3,24 @@
     P(theta) = N(mean, diag(scale^2)),   anchor_j ~ P(theta)   (paper, section 4.1)
 
 The paper's scales are variance ``first_var`` for the biases and ``first_var / fan_in``
-for the weights of the input layer, ``1 / fan_in`` everywhere later.
+for the weights of the input layer, ``1 / fan_in`` everywhere later. A network that does not say
+its own has them by the shapes of its leaves (`anchored.core.defaults`).
 """
 
 import dataclasses
+import fnmatch
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.core.adapters import as_network
+from anchored.core.defaults import default_moments
 from anchored.core.tree import Raveller, leaf_paths, on_device
-from anchored.typing import Array, Network, Number, Params
+from anchored.typing import Array, Number, Params
 
 
 @jax.tree_util.register_dataclass
@@ -43,23 +49,26 @@ class Prior:
     scale: Params
 
     @classmethod
-    def for_network(cls, network: Network, x: Number, first_var: float = 1.0) -> "Prior":
-        """The paper's prior for ``network`` on inputs shaped like ``x`` [batch, ...]."""
+    def for_network(cls, network: Any, x: Number, first_var: float = 1.0) -> "Prior":
+        """The paper's prior for ``network`` on inputs shaped like ``x`` [batch, ...].
+
+        ``network`` is whatever `fit_ensemble` takes. Scales of normalisations have mean one.
+        """
         if not (math.isfinite(first_var) and first_var > 0):
             raise ValueError(f"`first_var` must be a positive number; got {first_var!r}.")
-        if not hasattr(network, "prior_variances"):
-            raise TypeError(
-                f"{type(network).__name__} has no `prior_variances(params, first_var)`, so its "
-                "prior cannot be made for it. Add the method, or build `Prior(mean, scale)` from "
-                "two trees shaped like its parameters."
-            )
+        network = as_network(network)
         shapes = jax.eval_shape(network.init, jax.random.key(0), x)
-        variances = network.prior_variances(shapes, first_var)
+        means = jax.tree.map(lambda leaf: 0.0, shapes)
+        inner = getattr(network, "inner", network)  # of a network on several arrays
+        if hasattr(inner, "prior_variances"):
+            variances = inner.prior_variances(shapes, first_var)
+        else:
+            means, variances = default_moments(network, shapes, x, first_var)
 
         def filled(leaf, value: float) -> Array:  # by NumPy, which compiles nothing
             return on_device(np.full(leaf.shape, value, leaf.dtype))
 
-        mean = jax.tree.map(lambda leaf: filled(leaf, 0.0), shapes)
+        mean = jax.tree.map(filled, shapes, means)
         scale = jax.tree.map(lambda leaf, v: filled(leaf, math.sqrt(v)), shapes, variances)
         return cls(mean, scale)
 
@@ -87,6 +96,39 @@ class Prior:
             self.scale if variance is None else replaced(self.scale, np.sqrt(variance)),
         )
 
+    def with_leaves(self, variances: Mapping[str, Any]) -> "Prior":
+        """With other variances where a dotted path fits a pattern: ``{"layers.0.*": 4.0}``.
+
+        Of several patterns that fit a leaf the last counts.
+        """
+        prior, paths = self, leaf_paths(self.scale)
+        for pattern, variance in variances.items():
+            wanted = pattern.replace("/", ".")
+            fitting = [p for p in paths if fnmatch.fnmatchcase(p.replace("/", "."), wanted)]
+            if not fitting:
+                known = ", ".join(path.replace("/", ".") for path in paths)
+                raise ValueError(f"`prior` names {pattern!r}, which is no parameter: {known}.")
+            for path in fitting:
+                prior = prior.with_leaf(path, variance=variance)
+        return prior
+
+    def describe(self) -> str:
+        """A table of the leaves: path, shape, mean and variance, each as its range."""
+        rows = [("parameter", "shape", "mean", "variance")]
+        leaves = zip(
+            leaf_paths(self.scale),
+            jax.tree.leaves(self.mean),
+            jax.tree.leaves(self.scale),
+            strict=True,
+        )
+        for path, mean, scale in leaves:
+            shape = " x ".join(map(str, scale.shape)) or "1"
+            variance = _ranged(np.square(np.asarray(scale, np.float64)))
+            rows.append((path.replace("/", "."), shape, _ranged(np.asarray(mean)), variance))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return "\n".join(lines)
+
     def sample(self, key: Array) -> Params:
         """One draw, shaped like the parameters of one member."""
         # A single vector of normals: each separate draw would cost a compilation of its own.
@@ -105,6 +147,11 @@ class Prior:
             return jnp.sum(jnp.where(flat, 0.0, density))
 
         return jax.tree.reduce(jnp.add, jax.tree.map(of_leaf, params, self.mean, self.scale))
+
+
+def _ranged(values: np.ndarray) -> str:
+    least, most = float(np.min(values)), float(np.max(values))
+    return f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
 
 
 def member_keys(key: Array, n_members: int) -> Array:

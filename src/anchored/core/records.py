@@ -7,8 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.core.adapters import as_network
+from anchored.core.checks import title_of
 from anchored.core.ensembles import Ensemble, model_shapes
 from anchored.core.networks import MLP, ConvNet, TextCNN
+from anchored.core.packing import Layout, Packed, Part, on_parts
 from anchored.core.training import TrainInfo
 from anchored.core.tree import leaf_paths
 from anchored.errors import ModelFileError
@@ -60,10 +63,20 @@ def network_record(network: Network, row_shape: tuple[int, ...], dtype) -> Netwo
     ours = _NETWORKS.get(type(network).__name__) is type(network)
     fields = dataclasses.asdict(network) if ours else None  # pyright: ignore
     _, outputs = model_shapes(network, row_shape, dtype)
-    return NetworkRecord(type(network).__name__, fields, outputs.shape[-1], row_shape)
+    layout = network.layout if isinstance(network, Packed) else None
+    inputs = None if layout is None else dataclasses.asdict(layout)
+    return NetworkRecord(title_of(network), fields, outputs.shape[-1], row_shape, inputs)
 
 
-def restored_network(record: NetworkRecord, given: Network | None) -> Network:
+def layout_of(record: NetworkRecord) -> Layout | None:
+    """Where several arrays of inputs lie in a row."""
+    if record.inputs is None:
+        return None
+    parts = (Part(p["name"], tuple(p["shape"]), p["kind"]) for p in record.inputs["parts"])
+    return Layout(record.inputs["named"], tuple(parts))
+
+
+def restored_network(record: NetworkRecord, given: Any) -> Network:
     """The network of a record; one of the user's own must be ``given`` again."""
     if record.fields is not None:
         return _NETWORKS[record.name](**record.fields)
@@ -72,7 +85,7 @@ def restored_network(record: NetworkRecord, given: Network | None) -> Network:
             f"the file holds a network of your own, {record.name}, and files hold no code. Give "
             f"it again: anchored.load(path, network={record.name}(...))."
         )
-    return given
+    return on_parts(as_network(given), layout_of(record))
 
 
 def members_record(ensemble: Ensemble, row_shape: tuple[int, ...], dtype) -> Members:

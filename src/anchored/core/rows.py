@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.core.packing import Layout, is_several
 from anchored.core.tree import is_traced, on_device
 from anchored.errors import bad_value
 from anchored.prediction.special import limited, with_ramps
@@ -24,6 +25,7 @@ _N_RAMPS, _RAMP_SHARE = 8, 0.2  # of a column, and their variance as a share of 
 _MANY_VALUES = 10_000  # that are looked at to count those
 _LEAST_VALUES = 8  # different ones in a column with ramps
 _QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
+_AS_IT_IS = 2.0**25  # no whole number that is held as a real one lies beyond
 _ROUNDING = 1e-7  # of a deviation that is a difference of squares, relative to the mean
 
 # Changes a batch of inputs at random, as they are before standardising: (generator, x) -> x.
@@ -44,6 +46,7 @@ class Data:
     x : [place, ...], y : [place, target], weight : [place].
     n_rows : how many places have a row; the first.
     total_weight : N of the scaling contract: how many rows the data stand for.
+    layout : where several arrays of inputs lie in a row; None if they were one array.
     """
 
     x: Any
@@ -51,13 +54,17 @@ class Data:
     weight: Array
     n_rows: int
     total_weight: float
+    layout: Layout | None = dataclasses.field(default=None, metadata={"static": True})
 
     @classmethod
     def make(cls, x, y, weight=None) -> "Data":
         """From arrays x [batch, ...], y [batch] or [batch, target] and weights [batch].
 
-        A weight w counts a row w times; rows of weight zero do not count at all.
+        A weight w counts a row w times; rows of weight zero do not count at all. Inputs may be a
+        dict or a tuple of arrays.
         """
+        layout = Layout.of(x) if is_several(x) else None
+        x = x if layout is None else layout.pack(x)
         x = x if isinstance(x, HostRows) else np.asarray(x)
         y, weight = _rows_like(x, y, weight)
         if not (len(x) and np.any(weight > 0)):
@@ -68,7 +75,7 @@ class Data:
             size = padded_size(len(x))
             inputs = _padded(x, size, input_type(x.dtype))
         y, places = _padded(y, size, np.float32), _padded(weight, size, np.float32)
-        return cls(inputs, y, places, len(x), float(np.sum(weight)))
+        return cls(inputs, y, places, len(x), float(np.sum(weight)), layout)
 
     def with_capacity(self, n: int) -> "Data":
         """The same rows with room for ``n`` in all."""
@@ -85,6 +92,8 @@ class Data:
         Also inside a compiled function, where the caller sees to it that there is room and that
         ``x``, ``y`` [batch, target] and ``weight`` are arrays of as many rows.
         """
+        if self.layout is not None:
+            x = self.layout.pack(x)
         if not is_traced(self.n_rows):
             room = len(self.weight) - int(self.n_rows)
             y, weight = _rows_like(x, y, weight)
@@ -98,7 +107,7 @@ class Data:
         x, y, weight = _written((self.x, self.y, self.weight), rows, self.n_rows)
         total: Any = self.total_weight + rows[2].sum()
         total = total if is_traced(total) else float(total)
-        return Data(x, y, weight, self.n_rows + len(rows[0]), total)
+        return Data(x, y, weight, self.n_rows + len(rows[0]), total, self.layout)
 
 
 def _rows_like(x, y, weight) -> tuple[np.ndarray, np.ndarray]:
@@ -316,6 +325,17 @@ class Standardiser:
     @property
     def n_ramps(self) -> int:
         return 0 if self.ramps is None else self.ramps.shape[1]
+
+    def of_columns(self, some: np.ndarray) -> "Standardiser":
+        """For ``some`` columns alone; the others stay as they are, however far out they are."""
+        assert self.reach is not None
+        far = np.full(self.reach.shape, _AS_IT_IS) * np.array([[-1.0], [1.0]])
+        return Standardiser(
+            np.where(some, self.mean, 0.0),
+            np.where(some, self.scale, 1.0),
+            limit=None if self.limit is None else np.where(some, self.limit, np.inf),
+            reach=np.where(some, self.reach, far),
+        )
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         if self.keeps_type:

@@ -13,12 +13,17 @@ from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anchored import __version__, tuning
+from anchored.core import optimisers
+from anchored.core.adapters import as_network
+from anchored.core.checks import takes_tokens
 from anchored.core.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
 from anchored.core.networks import MLP
+from anchored.core.packing import Layout, input_layout, on_parts
 from anchored.core.priors import Prior
 from anchored.core.records import (
     as_leaves,
     as_tree,
+    layout_of,
     members_record,
     restored_ensemble,
     restored_network,
@@ -33,19 +38,19 @@ from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inpu
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows, standardiser_of
 from anchored.estimators.validation import (
-    check_network,
     check_range,
     check_tokens,
     positive,
     whole,
 )
 from anchored.exact import evidence
+from anchored.exact.drawn import PriorFamily
 from anchored.exact.evidence import Twin
 from anchored.model import file
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.tuning import Settings
-from anchored.typing import Likelihood, Network, traits
+from anchored.typing import Likelihood, Network
 
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
@@ -76,11 +81,13 @@ class AnchoredEstimator(BaseEstimator):
     learning_rate: Any
     decay_rate: Any
     max_seconds: Any
+    optimiser: Any
     augment: Augment | None
     random_state: Any
     verbose: int
     model_: FittedModel
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
+    _layout: Layout | None = None  # of inputs that are several arrays
     _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
     _relevance_rows: int = evidence.RELEVANCE_ROWS  # from which on columns have relevances
     _likelihood: Callable[[FittedModel], Likelihood]  # of the members, in training
@@ -141,12 +148,14 @@ class AnchoredEstimator(BaseEstimator):
     def _check_fit_input(self, X, y, sample_weight, **kwargs) -> tuple[Inputs, Any, np.ndarray]:
         """Features, targets and weights; names and counts are noted as scikit-learn does."""
         # Settings first: a typing error shall not cost the time of tuning.
+        self._layout = input_layout(X) if self.network is not None else None
         self._make_network(1, n_rows=1)
         self._given_first_var()
         self._schedule(1)
         whole("n_members", self.n_members)
         if self.augment is not None and not callable(self.augment):
             raise bad_value("augment", self.augment, "a function of a generator and a batch")
+        X = X if self._layout is None else self._layout.pack(X)
         inputs = fit_inputs(self, X, y, sample_weight)
         rules: dict[str, Any] = self._x_rules() | {"ensure_min_samples": 2} | kwargs
         if inputs.encoder is None:
@@ -189,7 +198,7 @@ class AnchoredEstimator(BaseEstimator):
         kept = np.flatnonzero(weight > 0)
         order = np.random.default_rng(0).permutation(kept)
         rows, weight = HostRows(X, order, Standardiser.identity()), weight[order]
-        if self._takes_tokens():
+        if self._takes_tokens(X):
             for piece in rows.pieces():
                 check_tokens(self.network, piece)
         else:
@@ -198,18 +207,22 @@ class AnchoredEstimator(BaseEstimator):
         groups = None if groups is None else groups[order]
         return Rows(rows, y[order], weight, groups, rows.standardiser)
 
-    def _takes_tokens(self) -> bool:
-        return self.network is not None and traits(self.network).takes_tokens
+    def _takes_tokens(self, x) -> bool:
+        """Whether inputs are numbers of words; a module of another framework is asked."""
+        return self.network is not None and takes_tokens(as_network(self.network), x)
 
     def _input_standardiser(self, x: np.ndarray, weight: np.ndarray, encoder) -> Standardiser:
-        if self._takes_tokens():
+        if self._takes_tokens(x):
             check_tokens(self.network, x)
             return Standardiser.identity()
         x = x.astype(np.float64, copy=False)
         found = Standardiser.fit(x, weight)
         if encoder is not None:  # a rare level shall not weigh more than a frequent one
             found = dataclasses.replace(found, scale=np.where(encoder.indicators, 1.0, found.scale))
-        return found if x.ndim > 2 else found.robust(x, weight).within_reach(x)
+        if x.ndim > 2:
+            return found
+        found = found.robust(x, weight).within_reach(x)
+        return found if self._layout is None else found.of_columns(self._layout.standardised)
 
     def _takes_ramps(self, x: np.ndarray) -> bool:
         """Whether columns have ramps, whose relevance the evidence must be able to tell."""
@@ -219,11 +232,14 @@ class AnchoredEstimator(BaseEstimator):
     def _standardised(self, X) -> Any:
         """Inputs of a fitted estimator as the networks take them; memory maps stay unread."""
         check_is_fitted(self, "model_")
+        layout = layout_of(self.model_.members.network)
+        if layout is not None:
+            X = layout.pack(X)
         if self.model_.encoder is not None:
             x: Any = encoded_inputs(self, X, self.model_.encoder, self.model_.columns)
         else:
-            x = validate_data(self, X, reset=False, **self._x_rules())
-        if self._takes_tokens():
+            x = validate_data(self, X, reset=False, **self._x_rules())  # pyright: ignore
+        if self.model_.x_mean is None:
             check_tokens(self.network, x)
         if isinstance(X, np.memmap):
             return HostRows(x, np.arange(len(x)), standardiser_of(self.model_))
@@ -233,8 +249,7 @@ class AnchoredEstimator(BaseEstimator):
 
     def _make_network(self, n_outputs: int, n_rows: int) -> Network:
         if self.network is not None:
-            check_network(self.network)
-            return self.network
+            return on_parts(as_network(self.network), self._layout)
         activation = self.activation if self._tuned is None else self._tuned.activation
         return MLP(self._widths(n_rows), n_outputs, activation)
 
@@ -255,12 +270,11 @@ class AnchoredEstimator(BaseEstimator):
         return tuple(whole("hidden", w) for w in widths)
 
     def _twin(self, rows: Rows, encoder=None, with_ramps: bool = True) -> Twin:
-        """Kernel whose evidence tunes; networks that have none borrow one ReLU layer's."""
+        """Kernel whose evidence tunes, of a network that has one."""
         network = self._make_network(1, len(rows.y))
-        n_inputs, ramps = int(np.prod(rows.x.shape[1:])), rows.standardiser.ramps
-        if not isinstance(network, MLP):
-            return Twin(n_inputs, (1,), "relu")
-        n_features = n_inputs - rows.standardiser.n_ramps
+        assert isinstance(network, MLP)
+        ramps = rows.standardiser.ramps
+        n_features = int(np.prod(rows.x.shape[1:])) - rows.standardiser.n_ramps
         columns = np.arange(n_features)
         if encoder is not None:
             columns = np.unique(encoder.feature_columns, return_inverse=True)[1]
@@ -278,20 +292,31 @@ class AnchoredEstimator(BaseEstimator):
             n_ramps,
         )
 
+    def _drawn_prior(self, rows: Rows, n_outputs: int) -> tuple[Network, PriorFamily]:
+        """A network without a twin, and its own prior by first_var."""
+        network, x = self._make_network(n_outputs, len(rows.y)), rows.first(1)
+        made = (self._made_prior(network, x, first_var) for first_var in (1.0, 4.0))
+        return network, PriorFamily.of(*made)
+
+    def _made_prior(self, network: Network, x, first_var: float) -> Prior:
+        if isinstance(self.prior, Prior):
+            return self.prior
+        prior = Prior.for_network(network, x, first_var)
+        return prior.with_leaves(self.prior) if isinstance(self.prior, dict) else prior
+
     def _given_first_var(self) -> float | None:
         """The input layer's prior variance if it was given as a number."""
         if isinstance(self.prior, Prior):
             return None
-        if _is_auto(self.prior):
+        if _is_auto(self.prior) or isinstance(self.prior, dict):
             return None if self._tuned is None else self._tuned.first_var
-        return positive("prior", self.prior, '"auto", a positive number or a `Prior`')
+        need = '"auto", a positive number, a `Prior` or a dict of variances by path'
+        return positive("prior", self.prior, need)
 
     def _needs_first_var(self) -> bool:
-        """Whether training depends on a first_var that nobody gave and a twin can tell."""
+        """Whether training depends on a first_var that nobody gave."""
         return self._given_first_var() is None and (
-            self._has_twin()
-            and METHODS[self.method].penalised
-            and not isinstance(self.prior, Prior)
+            METHODS[self.method].penalised and not isinstance(self.prior, Prior)
         )
 
     def _has_twin(self) -> bool:
@@ -319,6 +344,10 @@ class AnchoredEstimator(BaseEstimator):
         # What a search found, it found in the units of the parameters themselves.
         in_prior_units = usual.in_prior_units and self._tuned is None
         schedule = dataclasses.replace(schedule, in_prior_units=in_prior_units)
+        if self.optimiser is not None:
+            n_steps = schedule.n_steps(n_rows)
+            made = optimisers.named(self.optimiser, n_steps, schedule.learning_rate)
+            schedule = dataclasses.replace(schedule, optimiser=made)
         if self.max_seconds is None:
             return schedule
         most = positive("max_seconds", self.max_seconds, "a positive number of seconds or None")
@@ -332,11 +361,9 @@ class AnchoredEstimator(BaseEstimator):
         """What is trained on standardised rows."""
         data = Data.make(rows.x, rows.y, rows.weight)
         network = self._make_network(n_outputs, len(rows.y))
-        prior = self.prior
-        if not isinstance(prior, Prior):
-            prior = Prior.for_network(network, data.x[:1], first_var)
-            if relevance is not None and self._has_twin():
-                prior = prior.with_relevance(relevance)
+        prior = self._made_prior(network, data.x[:1], first_var)
+        if not isinstance(self.prior, Prior) and relevance is not None:
+            prior = prior.with_relevance(relevance)
         _, outputs = model_shapes(network, data.x.shape[1:], data.x.dtype)
         if outputs.shape[-1] != n_outputs:
             raise ValueError(
@@ -344,6 +371,12 @@ class AnchoredEstimator(BaseEstimator):
                 f"{outputs.shape[-1]}."
             )
         return Model(network, prior, likelihood, data)
+
+    def _outputs_of_network(self, rows: Rows) -> int:
+        """Of a network of the user's own."""
+        dtype = np.int32 if np.issubdtype(rows.x.dtype, np.integer) else np.float32
+        network = self._make_network(1, len(rows.y))
+        return model_shapes(network, tuple(rows.x.shape[1:]), dtype)[1].shape[-1]
 
     def _train(
         self, key, model: Model, folds: Folds | None = None
@@ -417,7 +450,7 @@ class AnchoredEstimator(BaseEstimator):
         outputs = self.ensemble_.outputs(x)
         if usual is None:
             weight = rows.weight[: novelty.ROWS]
-            apart = disagreement(outputs, fitted.predictive(outputs, x))
+            apart = disagreement(outputs, self._pooled(outputs, x))
             usual = novelty.usual(apart[: len(weight)], weight)
         self.model_ = dataclasses.replace(fitted, novelty_scale=np.atleast_1d(usual))
         self._ensemble = (self.model_, self._ensemble[1])
@@ -427,11 +460,15 @@ class AnchoredEstimator(BaseEstimator):
         """The constructor's arguments as JSON can say them."""
         given = dict(self.get_params(deep=False))
         del given["augment"]  # a function, and of no use to what is trained
-        for name in ("network", "prior"):
-            if not isinstance(given[name], (type(None), str, int, float, np.number)):
+        for name in ("network", "prior", "likelihood"):
+            if name in given and not isinstance(
+                given[name], (type(None), str, int, float, np.number)
+            ):
                 given[name] = IN_FILE
         if given.get("settings") is not None and self._tuned is not None:
             given["settings"] = dataclasses.asdict(self._tuned)
+        if not isinstance(given["optimiser"], str):
+            given["optimiser"] = None  # functions, and of no use to what is trained
         if not isinstance(given["random_state"], (int, np.integer)):
             given["random_state"] = None  # a generator's state has moved on in any case
         plain = (np.generic, np.ndarray)
@@ -446,7 +483,11 @@ class AnchoredEstimator(BaseEstimator):
     def _predictive(self, z) -> tuple[np.ndarray, Predictive]:
         """Outputs and predictive at standardised rows."""
         outputs = self.ensemble_.outputs(z)
-        return outputs, self.model_.predictive(outputs, z)
+        return outputs, self._pooled(outputs, z)
+
+    def _pooled(self, outputs: np.ndarray, z) -> Predictive:
+        """The predictive of outputs [member, row, out] at standardised rows."""
+        return self.model_.predictive(outputs, z)
 
     def novelty(self, X) -> np.ndarray:
         """How unlike the training rows each row is [row]; nearly all rows like them are below 1.
@@ -476,7 +517,7 @@ class AnchoredEstimator(BaseEstimator):
 
         def function(X):
             z = fitted._standardised(X)
-            return fitted.model_.predictive(member.outputs(z), z).mean
+            return fitted._pooled(member.outputs(z), z).mean
 
         return function
 
@@ -518,9 +559,10 @@ class AnchoredEstimator(BaseEstimator):
                 f"`held_out` must be inputs [row, {n_features}] and as many targets; got shapes "
                 f"{x.shape} and {y.shape}."
             )
-        if self.model_.regression is not None:
-            n_targets = len(self.model_.regression.scale)
-            one = self.model_.regression.one_target
+        targets = self.model_.regression or self.model_.sampled
+        if targets is not None:
+            n_targets = len(targets.scale)
+            one = targets.one_target
             return x, y.astype(np.float64).reshape((-1,) if one else (-1, n_targets))
         unknown = ~np.isin(y, np.asarray(self.model_.classes))
         if unknown.any():

@@ -14,6 +14,7 @@ from anchored.errors import unknown_name
 from anchored.estimators.base import AnchoredEstimator, random_key
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.rows import Rows
+from anchored.exact.drawn import choose_classification
 from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
@@ -39,7 +40,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     method : rms, anchored, random-features, regularised, unconstrained, or deep (here as
         unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
-    max_seconds, random_state, verbose : as in `AnchoredRegressor`.
+    max_seconds, random_state, verbose, optimiser : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
 
@@ -82,6 +83,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         augment=None,
         random_state=None,
         verbose=0,
+        optimiser=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -97,6 +99,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.augment = augment
         self.random_state = random_state
         self.verbose = verbose
+        self.optimiser = optimiser
 
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.
@@ -121,10 +124,14 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         rows = self._rows(inputs, labels, weight, groups)
         first_var, relevance = self._given_first_var() or 1.0, None
         if self._needs_first_var():
-            some = rows.first(MAX_ROWS)
-            twin = self._twin(rows, inputs.encoder)
-            first_var, relevance = tune_classification(twin, some, rows.y[:, 0], rows.weight)
-            rows = rows.with_inputs(len(relevance))
+            some, y_class = rows.first(MAX_ROWS), rows.y[:, 0]
+            if self._has_twin():
+                twin = self._twin(rows, inputs.encoder)
+                first_var, relevance = tune_classification(twin, some, y_class, rows.weight)
+                rows = rows.with_inputs(len(relevance))
+            else:
+                own = self._drawn_prior(rows, len(classes))
+                first_var = choose_classification(*own, some, y_class, rows.weight)
         model = self._model(rows, Categorical(), len(classes), first_var, relevance)
         folds = None
         if traits(model.network).vmappable:  # networks that run one by one are slow

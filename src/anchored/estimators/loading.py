@@ -16,17 +16,20 @@ from anchored.model.record import FittedModel
 from anchored.tuning import Settings
 
 
-def load(path: str | Path, network=None) -> AnchoredRegressor | AnchoredClassifier:
+def load(path: str | Path, network=None, likelihood=None) -> AnchoredRegressor | AnchoredClassifier:
     """The estimator of a file that its `save` wrote; it predicts as it did.
 
     Files hold no code: a network of your own is handed again as ``network``, and its parameters
-    are checked one by one against those in the file. A `ModelFileError` of one line says what is
-    wrong with a file.
+    are checked one by one against those in the file; so is a ``likelihood``. A `ModelFileError`
+    of one line says what is wrong with a file.
     """
     model = file.load(path)
-    kind: Any = AnchoredClassifier if model.regression is None else AnchoredRegressor
+    kind: Any = AnchoredRegressor if model.classes is None else AnchoredClassifier
     try:
-        estimator = kind(**_parameters(model, restored_network(model.members.network, network)))
+        given = _parameters(model, restored_network(model.members.network, network), network)
+        if model.sampled is not None:
+            given["likelihood"] = _same_likelihood(model.sampled.name, likelihood)
+        estimator = kind(**given)
         estimator.model_ = model
         prior = estimator.prior_  # a network that does not fit the file is refused now
         if estimator.prior == IN_FILE:
@@ -44,11 +47,21 @@ def load(path: str | Path, network=None) -> AnchoredRegressor | AnchoredClassifi
     return estimator
 
 
-def _parameters(model: FittedModel, network) -> dict:
-    """The constructor's arguments."""
+def _same_likelihood(name: str, given: Any) -> Any:
+    if type(given).__name__ != name:
+        got = "nothing" if given is None else type(given).__name__
+        raise ModelFileError(
+            f"the file has the likelihood {name}, and files hold no code; got {got}. Give it "
+            f"again: anchored.load(path, likelihood={name}(...))."
+        )
+    return given
+
+
+def _parameters(model: FittedModel, network, handed) -> dict:
+    """The constructor's arguments; the network as it was ``handed``, if it was."""
     given = dict(model.parameters)
     if given.get("network") is not None or not isinstance(network, MLP):
-        given["network"] = network
+        given["network"] = network if handed is None else handed
     if isinstance(given.get("hidden"), list):
         given["hidden"] = tuple(given["hidden"])
     if given.get("settings") is not None:

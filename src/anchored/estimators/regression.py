@@ -17,6 +17,7 @@ from anchored.error_bars import health, novelty
 from anchored.error_bars.folds import HeldOut, plan_folds, predict_held_out
 from anchored.error_bars.noise import learn_noise
 from anchored.errors import bad_value, unknown_name
+from anchored.estimators import own_likelihood
 from anchored.estimators.base import (
     LOOKED_AT,
     AnchoredEstimator,
@@ -26,6 +27,7 @@ from anchored.estimators.base import (
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.rows import Rows
 from anchored.exact import gp, scales
+from anchored.exact.drawn import choose_regression
 from anchored.exact.evidence import MAX_ROWS, tune_regression
 from anchored.metrics import GPComparison
 from anchored.model.record import FittedModel, Noise, Regression
@@ -90,6 +92,11 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
     random_state : seed of anchors, initial draws and batch order.
     verbose : 1 shows a progress bar.
+    likelihood : in place of a Gaussian, any object with ``log_prob(outputs, y)`` and
+        ``sample(key, outputs)``, such as ``StudentT()`` or ``NegativeBinomial()``; the predictive
+        is then one of samples. None is the Gaussian whose noise is learned.
+    optimiser : in place of Adam with a falling rate: "constant", "cosine" or "warmup-cosine", or an
+        optax transformation, which has a rate of its own.
 
     Attributes
     ----------
@@ -133,6 +140,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         augment=None,
         random_state=None,
         verbose=0,
+        likelihood=None,
+        optimiser=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -152,6 +161,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.augment = augment
         self.random_state = random_state
         self.verbose = verbose
+        self.likelihood = likelihood
+        self.optimiser = optimiser
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -173,12 +184,16 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if self.target_scale not in TARGET_SCALES:
             raise unknown_name("target_scale", self.target_scale, TARGET_SCALES)
         self._tuned = _as_settings(self.settings)
+        if self.likelihood is not None:
+            own_likelihood.check(self)
         inputs, y, weight = self._check_fit_input(
             X, y, sample_weight, multi_output=True, y_numeric=True
         )
         one_target = y.ndim == 1
         y = np.asarray(y, np.float64).reshape(len(y), -1)
         rows = self._rows(inputs, y, weight, groups)
+        if self.likelihood is not None:
+            return self._fit_likelihood(inputs, rows, one_target)
         warp = self._choose_scale(rows, inputs.encoder)
         if warp is not None:
             rows = rows._replace(y=warp.forward(rows.y))
@@ -230,13 +245,33 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self._check_health(outputs, rows, first_var, given)
         return self
 
+    def _fit_likelihood(self, inputs, rows: Rows, one_target: bool):
+        rows, ordinary, sampled = own_likelihood.targets(self, rows, one_target)
+        n_outputs = own_likelihood.n_outputs(self, rows.y.shape[1], rows)
+        first_var, relevance = self._given_first_var() or 1.0, None
+        if self._needs_first_var():
+            first_var, _, relevance = self._tune(ordinary, None, inputs.encoder, n_outputs)
+        likelihood = own_likelihood.trained_on(self.likelihood, sampled)
+        model = self._model(rows, likelihood, n_outputs, first_var, relevance)
+        ensemble, _ = self._train(random_key(self.random_state), model)
+        parts = {"regression": None, "classes": None, "sampled": sampled}
+        self._train_rows = None
+        self._finish(self._fitted(inputs, model, rows, ensemble, **parts), rows, None)
+        return self
+
+    def _pooled(self, outputs, z) -> Predictive:
+        if self.model_.sampled is None:
+            return super()._pooled(outputs, z)
+        return own_likelihood.predictive(self.likelihood, self.model_, outputs)
+
     @property
     def noise_var_(self) -> np.ndarray | None:
         """Noise variance [out] in squared units of the target; None if the networks predict it."""
-        assert self.model_.regression is not None
-        return self.model_.regression.noise_var
+        return None if self.model_.regression is None else self.model_.regression.noise_var
 
     def _likelihood(self, model: FittedModel) -> Likelihood:
+        if model.sampled is not None:
+            return own_likelihood.trained_on(self.likelihood, model.sampled)
         assert model.regression is not None
         if model.regression.floor is not None:
             return HeteroskedasticGaussian(model.regression.floor)
@@ -246,6 +281,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         """The scale on which to predict; the target's own where the noise is given on it."""
         y = rows.y[:, 0]
         may = rows.y.shape[1] == 1 and isinstance(self.noise_var, str) and self._tuned is None
+        told = self._has_twin() and not METHODS[self.method].variance_head
         if self.target_scale == "log":
             if not may or METHODS[self.method].variance_head or not (y.min() >= 0 < y.max()):
                 raise bad_value(
@@ -255,7 +291,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                     "negative, and its noise is to be learned from held-out rows",
                 )
             return scales.soft(y)
-        if self.target_scale == "linear" or not may or METHODS[self.method].variance_head:
+        if self.target_scale == "linear" or not may or not told:
             return None
         twin = self._twin(rows, encoder, with_ramps=False)
         x = rows.first(scales.MOST_ROWS)
@@ -296,13 +332,18 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             seen = x, rows.y[: len(x)], rows.weight[: len(x)]
             health.report(health.prior_conflict(twin, *seen, first_var, noise_var))
 
-    def _tune(self, rows: Rows, given, encoder):
+    def _tune(self, rows: Rows, given, encoder, n_outputs: int | None = None):
         """Prior variance of the input layer, noise variance unless it is learned, relevances."""
         first_var, relevance = self._given_first_var(), None
         learned = METHODS[self.method].variance_head
         if self._needs_first_var() or (given is None and not learned):
             x = rows.first(MAX_ROWS)
             flat, y, weight = x.reshape(len(x), -1), rows.y[: len(x)], rows.weight[: len(x)]
+            if not self._has_twin():
+                own = self._drawn_prior(rows, n_outputs or y.shape[1] * (2 if learned else 1))
+                known = 1.0 if isinstance(self.prior, Prior) else first_var
+                chosen = choose_regression(*own, x, y, weight, known, given)
+                return chosen.first_var, None if learned else chosen.noise_var, None
             twin = self._twin(rows, encoder)
             several = self._needs_first_var()
             tuned = tune_regression(twin, flat, y, weight, first_var, given, relevances=several)
@@ -359,8 +400,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         x = self._standardised(X)
         if self.noise_var_ is None:
             raise ValueError(
-                f"`method` {self.method!r} learns its noise; an exact GP needs it known. "
-                'Fit with method="rms" to compare.'
+                f"`method` {self.method!r} learns its noise, or a `likelihood` does; an exact GP "
+                'needs it known. Fit with method="rms" and no `likelihood` to compare.'
             )
         if not hasattr(self, "_train_rows"):
             raise ValueError(

@@ -19,12 +19,6 @@ def positive(argument: str, value, need: str = 'a positive number or "auto"') ->
     raise bad_value(argument, value, need)
 
 
-def check_network(network) -> None:
-    """A network of the user's own is an object that can start and apply itself."""
-    if isinstance(network, type) or not (hasattr(network, "init") and hasattr(network, "apply")):
-        raise bad_value("network", network, "an object with `init` and `apply`, e.g. MLP((50,))")
-
-
 def check_tokens(network, x: np.ndarray) -> np.ndarray:
     """Word numbers must be whole and inside the network's vocabulary, if it says one."""
     most = getattr(network, "vocabulary", np.inf)

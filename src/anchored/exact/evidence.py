@@ -24,7 +24,7 @@ MAX_ROWS = 1_000  # most rows the evidence of a regression is computed on
 _FIRST_ROWS = 500  # rows of a first, cheap search
 _MOST_TRIALS, _LAST_TRIALS = 50, 10  # steps of the first search, and of the last
 CLASS_ROWS = 500  # most rows for classes: every evidence takes several factorisations
-_MAX_CLASSES = 10  # classes whose evidence is averaged
+MAX_CLASSES = 10  # classes whose evidence is averaged
 _SHOWN_CLASSES = 3  # the largest ones, whose labels tell what is relevant
 RELEVANCE_ROWS = 50  # fewer rows, or fewer than columns, would make relevances out of chance
 CLASS_RELEVANCE_ROWS = 1_000  # of labels, which say less than numbers
@@ -205,7 +205,7 @@ def tune_classification(
     relevance = _class_relevance(twin, x, labels, weight)
     x = x[:CLASS_ROWS, : len(relevance)]
     labels, weight = labels[:CLASS_ROWS], weight[:CLASS_ROWS]
-    shown = _largest(labels)[: 1 if n_classes == 2 else _MAX_CLASSES]
+    shown = largest_classes(labels)[: 1 if n_classes == 2 else MAX_CLASSES]
 
     def negative(log_first_var):
         kernel = Kernel.paper(
@@ -215,8 +215,7 @@ def tune_classification(
             gp.laplace_log_evidence(kernel, x, np.where(labels == c, 1.0, -1.0), weight)
             for c in shown
         ]
-        surprise = (log_first_var - np.log(_START[0])) / _CLASS_SPREAD
-        return 0.5 * surprise**2 - np.mean(values)
+        return class_surprise(log_first_var) - np.mean(values)
 
     found: Any = optimize.minimize_scalar(
         negative, bounds=np.log(FIRST_VAR_RANGE), method="bounded", options={"xatol": 0.1}
@@ -224,7 +223,12 @@ def tune_classification(
     return float(np.exp(found.x)) * (n_classes - 1) / n_classes, relevance
 
 
-def _largest(labels: np.ndarray) -> np.ndarray:
+def class_surprise(log_first_var: float) -> float:
+    """Minus the log density of the hyperprior that keeps separable classes finite."""
+    return 0.5 * ((log_first_var - np.log(_START[0])) / _CLASS_SPREAD) ** 2
+
+
+def largest_classes(labels: np.ndarray) -> np.ndarray:
     """Classes by their number of rows, the largest first."""
     classes, counts = np.unique(labels, return_counts=True)
     return classes[np.argsort(-counts)]
@@ -234,7 +238,7 @@ def _class_relevance(twin, x, labels, weight) -> np.ndarray:
     """By the regression of whether a row is of each of the largest classes."""
     if not _are_told(twin, len(x), CLASS_RELEVANCE_ROWS):
         return np.ones(twin.without_ramps().n_features)
-    shown = _largest(labels)
+    shown = largest_classes(labels)
     is_class = np.equal(labels[:, None], shown[: 1 if len(shown) == 2 else _SHOWN_CLASSES])
     is_class = is_class.astype(float)
     share = np.average(is_class, axis=0, weights=weight)

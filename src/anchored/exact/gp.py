@@ -131,6 +131,11 @@ def log_evidence(kernel: Kernel, x, y, noise_var, weight=None) -> float:
     )
 
 
+def evidence_of(prior_cov: np.ndarray, y: np.ndarray, noise_var, weight: np.ndarray) -> float:
+    """Log marginal likelihood of one target [batch] for the covariance of the rows."""
+    return _output_evidence(_factor(prior_cov, noise_var / weight), y, noise_var, weight)[0]
+
+
 def evidence_gradient(
     make_kernel: Callable[[Array], Kernel], theta: np.ndarray, x, y, noise_var, weight=None
 ) -> tuple[float, np.ndarray, np.ndarray]:
@@ -162,13 +167,17 @@ def laplace_log_evidence(kernel: Kernel, x, labels, weight=None) -> float:
     follow Rasmussen and Williams (2006), algorithm 3.1.
     """
     x, labels, _, weight = _as_float64(x, labels, 1.0, weight)
-    prior_cov = _covariance(kernel, x, x)
-    labels, latent, previous = labels[:, 0], np.zeros(len(x)), -np.inf
+    return laplace_evidence_of(_covariance(kernel, x, x), labels[:, 0], weight)
+
+
+def laplace_evidence_of(prior_cov: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> float:
+    """The same for the covariance of the rows."""
+    latent, previous = np.zeros(len(labels)), -np.inf
     for _ in range(_MAX_NEWTON):
         p = special.expit(latent)
         curvature = weight * np.maximum(p * (1 - p), 1e-12)
         root = np.sqrt(curvature)
-        factor = _factor(root[:, None] * prior_cov * root, np.ones(len(x)))
+        factor = _factor(root[:, None] * prior_cov * root, np.ones(len(labels)))
         b = curvature * latent + weight * ((labels + 1) / 2 - p)
         solved = linalg.cho_solve((factor, True), root * (prior_cov @ b))
         alpha = b - root * solved

@@ -22,6 +22,7 @@ from anchored.model.record import (
     Noise,
     NoiseShape,
     Regression,
+    Sampled,
 )
 from anchored.model.tensors import Arrays
 from anchored.prediction.conformal import Conformal, order_statistic
@@ -72,6 +73,8 @@ def save(model: FittedModel, path: str | Path) -> None:
     if model.classes is not None:
         labels = {"type": _label_type(model.classes), "labels": model.classes.tolist()}
         fields["classes"] = labels
+    if model.sampled is not None:
+        fields["sampled"] = _pack_sampled(model.sampled, arrays)
     if model.held_out is not None:
         arrays["held_out/x"], arrays["held_out/y"] = _pack_held_out(model)
     tensors.write(path, fields, arrays)
@@ -113,8 +116,12 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
             x_reach = arrays.take("x_reach", (2, *x_scale.shape))
         if "x_limit" in arrays:
             x_limit = arrays.take("x_limit", shape, above=0, finite=False)
-    regression = classes = None
-    if (given := found.optional_object("regression")) is not None:
+    regression = classes = sampled = None
+    if not found.absent("sampled"):
+        sampled = _unpack_sampled(found.object("sampled"), arrays)
+        if not (found.absent("regression") and found.absent("classes")):
+            raise found.wrong("sampled", sampled.name, "null beside `regression` or `classes`")
+    elif (given := found.optional_object("regression")) is not None:
         regression = _unpack_regression(given, arrays, network, n_features, number)
         if not found.absent("classes"):
             raise found.wrong("classes", found.take("classes"), "null beside `regression`")
@@ -122,7 +129,8 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
         classes = _unpack_classes(found.object("classes"), network)
     like = {name: leaf.shape[1:] for name, leaf in members.params.items()}
     temperature = 1.0 if found.absent("temperature") else found.number("temperature", above=0)
-    n_novelty = 2 if regression is None else len(regression.scale)
+    targets = regression or sampled
+    n_novelty = 2 if targets is None else len(targets.scale)
     model = FittedModel(
         package=package,
         parameters=found.plain_object("parameters"),
@@ -145,6 +153,7 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
         encoder=_unpack_encoder(found, n_features),
         provenance=found.plain_object("provenance"),
         held_out=_unpack_held_out(arrays, n_features, regression, classes),
+        sampled=sampled,
     )
     found.close()
     arrays.close()
@@ -180,7 +189,10 @@ def _take_leaves(where: str, arrays: Arrays, like: dict[str, tuple], finite=True
 def _pack_network(network: NetworkRecord) -> dict:
     fields = network.fields
     in_order = None if fields is None else dict(sorted(fields.items()))
-    return dataclasses.asdict(network) | {"fields": in_order}
+    packed = dataclasses.asdict(network) | {"fields": in_order}
+    if network.inputs is None:  # as in files before there were several arrays
+        del packed["inputs"]
+    return packed
 
 
 def _pack_members(members: Members, arrays: dict) -> dict:
@@ -247,8 +259,27 @@ def _unpack_network(found: Fields, number: int) -> NetworkRecord:
         raise found.wrong("row_shape", row_shape, "a list of one number")
     if fields is not None and fields["n_outputs"] != n_outputs:
         raise found.wrong("n_outputs", n_outputs, f"{fields['n_outputs']}, as in `fields`")
+    inputs = None
+    if not found.absent("inputs"):
+        inputs = _unpack_inputs(found.object("inputs"), row_shape)
     found.close()
-    return NetworkRecord(name, fields, n_outputs, row_shape)
+    return NetworkRecord(name, fields, n_outputs, row_shape, inputs)
+
+
+def _unpack_inputs(found: Fields, row_shape: tuple[int, ...] | None) -> dict[str, Any]:
+    """How several arrays lie in a row."""
+    parts = []
+    for part in found.objects("parts"):
+        kind = part.text("kind", ("f", "i", "b"))
+        made = {"name": part.text("name"), "shape": part.wholes("shape", 0), "kind": kind}
+        part.close()
+        parts.append(made)
+    size = sum(math.prod(part["shape"]) for part in parts)
+    if row_shape != (size,):
+        raise found.wrong("parts", size, f"of {row_shape} values, as `row_shape` has it")
+    made = {"named": found.flag("named"), "parts": parts}
+    found.close()
+    return made
 
 
 def _unpack_network_fields(name: str, given: Fields) -> dict[str, Any]:
@@ -340,6 +371,22 @@ def _unpack_regression(
         warp=None if found.absent("warp") else _unpack_warp(found.object("warp"), n_targets),
         **variances,
     )
+    found.close()
+    return made
+
+
+def _pack_sampled(part: Sampled, arrays: dict) -> dict:
+    arrays["sampled/mean"] = np.asarray(part.mean, np.float64)
+    arrays["sampled/scale"] = np.asarray(part.scale, np.float64)
+    names = ("name", "one_target", "standardises")
+    return {name: getattr(part, name) for name in names}
+
+
+def _unpack_sampled(found: Fields, arrays: Arrays) -> Sampled:
+    scale = arrays.take("sampled/scale", (None,), above=0)
+    mean = arrays.take("sampled/mean", scale.shape)
+    flags = found.flag("one_target"), found.flag("standardises")
+    made = Sampled(found.text("name"), *flags, mean, scale)
     found.close()
     return made
 

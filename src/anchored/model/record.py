@@ -34,12 +34,15 @@ class NetworkRecord:
         is handed again when a file is loaded.
     n_outputs : of the network.
     row_shape : shape of one input row; None in files of version 0.1.0 for images and texts.
+    inputs : if inputs are several arrays, how they lie in a row: ``named`` and the ``parts``, each
+        with ``name``, ``shape`` and ``kind``.
     """
 
     name: str
     fields: dict[str, Any] | None
     n_outputs: int
     row_shape: tuple[int, ...] | None
+    inputs: dict[str, Any] | None = None
 
     @property
     def is_dense(self) -> bool:
@@ -171,8 +174,27 @@ class Regression:
 
 
 @dataclass(frozen=True, eq=False)
+class Sampled:
+    """What only a regressor with a ``likelihood`` has, whose predictive is known by samples.
+
+    Attributes
+    ----------
+    name : of the likelihood's class; files hold no code, so it is handed again.
+    one_target : whether targets came without an axis of outputs.
+    standardises : whether the likelihood was that of standardised targets.
+    mean, scale : [target] that they were standardised with; else 0 and 1.
+    """
+
+    name: str
+    one_target: bool
+    standardises: bool
+    mean: np.ndarray
+    scale: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class FittedModel:
-    """All that predicts; either ``regression`` or ``classes`` is None.
+    """All that predicts; one of ``regression``, ``classes`` and ``sampled`` is not None.
 
     Attributes
     ----------
@@ -194,6 +216,7 @@ class FittedModel:
     encoder : how a table becomes inputs.
     provenance : what the user wants kept.
     held_out : inputs and targets kept for a report.
+    sampled : of a regressor with a likelihood of its own.
     """
 
     package: str
@@ -217,11 +240,12 @@ class FittedModel:
     encoder: Encoder | None = None
     provenance: dict = dataclasses.field(default_factory=dict)
     held_out: tuple[np.ndarray, np.ndarray] | None = None
+    sampled: Sampled | None = None
 
     @property
     def task(self) -> str:
         """regression or classification."""
-        return "classification" if self.regression is None else "regression"
+        return "regression" if self.classes is None else "classification"
 
     def standardised(self, x: np.ndarray) -> np.ndarray:
         """Inputs as the networks take them."""

@@ -41,6 +41,11 @@ def load(path: str | Path) -> "Predictor":
             f"{path} holds a {network.name}, and only MLP networks are predicted without JAX. "
             "Use `anchored.load` for this one."
         )
+    if fitted.sampled is not None:
+        raise ModelFileError(
+            f"{path} has a likelihood of its own, {fitted.sampled.name}, which is not predicted "
+            "without JAX. Use `anchored.load` for this one."
+        )
     coverage = fitted.provenance.get("coverage", COVERAGE)
     if not (isinstance(coverage, float) and 0 < coverage < 1):
         raise ModelFileError(

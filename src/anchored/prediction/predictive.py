@@ -31,7 +31,7 @@ from anchored.prediction.conformal import Conformal
 from anchored.prediction.warp import Warp
 
 CONTINUOUS = ("gaussian", "student-t")
-FAMILIES = (*CONTINUOUS, "categorical", "bernoulli", "poisson")
+FAMILIES = (*CONTINUOUS, "categorical", "bernoulli", "poisson", "samples")
 _CRPS_NODES = 24  # on either side of the target: relative error below 1e-4
 _LEAST_LEVEL = 1e-12
 
