@@ -175,15 +175,6 @@ def test_maps_agree_on_a_prior_that_differs_within_a_layer(line_data):
         assert np.abs(one - wide).max() > 0.05
 
 
-def test_a_shorter_schedule_falls_to_the_same_rate():
-    schedule = Schedule.of_steps(1_000, 100, 10, 0.03, tolerance=1e-3)
-    half = schedule.shorter(0.5, 100)
-    assert half.n_steps(100) == 500
-    ends = [s.decay_rate ** (s.n_steps(100) / 20) for s in (schedule, half)]
-    assert ends == pytest.approx([0.01, 0.01])
-    assert half.tolerance == schedule.tolerance
-
-
 def test_best_map_knows_convolutions():
     assert best_member_map(ConvNet(), 10) == OneByOne()
     assert isinstance(best_member_map(MLP((5,)), 10), Vmapped | Threaded)

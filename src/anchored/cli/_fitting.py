@@ -93,8 +93,8 @@ def expected_seconds(plan: Plan, n_members: int, hidden: Sequence[int] | None) -
     widths = list(hidden) if hidden is not None else [50] * (1 + (many and not classes))
     sizes = [n_features, *widths, 1]
     n_weights = sum(a * b for a, b in itertools.pairwise(sizes))
-    others = (5, 15, 15) if classes else (5, 20, 30)  # of many, some and few rows, for half as long
-    n_trained = n_members + others[0 if many else 1 if n_rows >= FEW_ROWS else 2] / 2
+    others = (5, 15, 15) if classes else (10, 20, 30)  # of many, some and few rows
+    n_trained = n_members + others[0 if many else 1 if n_rows >= FEW_ROWS else 2]
     schedule = default_schedule(n_rows, len(widths))
     work = 6.0 * schedule.n_steps(n_rows) * n_trained * schedule.batch_size * n_weights
     return _COMPILING + work / (_OPERATIONS * n_cores())

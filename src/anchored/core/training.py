@@ -99,13 +99,6 @@ class Schedule:
             return dataclasses.replace(self, optimiser=damped)
         return dataclasses.replace(self, learning_rate=self.learning_rate * share)
 
-    def shorter(self, share: float, n_rows: int) -> "Schedule":
-        """A share of the epochs, in which the rate falls as far."""
-        epochs = max(1, round(self.epochs * share))
-        per_epoch = max(1, n_rows // self.batch_size)
-        fall = self.epochs * per_epoch / max(DECAY_EVERY, epochs * per_epoch)
-        return dataclasses.replace(self, epochs=epochs, decay_rate=self.decay_rate**fall)
-
     def of_last_layer(self) -> "Schedule":
         """The same schedule for a tuple of layers, of which the last alone moves."""
         if self.optimiser is None:  # Adam leaves what has no gradient where it is

@@ -54,7 +54,6 @@ from anchored.typing import Likelihood, Network
 
 _SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
-_FOLD_SHARE = 0.5  # of the default steps, for members without some rows
 LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 
@@ -400,8 +399,6 @@ class AnchoredEstimator(BaseEstimator):
         report_failures(ensemble, schedule)
         if folds is None:
             return ensemble, None
-        if _is_auto(self._given("epochs")):
-            schedule = schedule.shorter(_FOLD_SHARE, model.data.n_rows)
         with progress_bar(self.verbose, "Holding out rows") as on_check:
             others = without_rows(
                 jax.random.clone(key),

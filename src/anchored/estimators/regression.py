@@ -40,7 +40,7 @@ GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
 _FOLDS = (5, 4)
-_MANY = 5  # members of a single fold, which is enough for many rows
+_MANY = 10  # members of a single fold, which is enough for many rows
 _LEAST_SPREAD = 2  # members of a fold that have one
 TARGET_SCALES = ("auto", "linear", "log")
 _OUTSIDE = 3.0  # times as far from the mean of the training rows is far from the data
@@ -61,7 +61,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
     The noise that predictions carry, its tails, where it is larger and how far the members'
     spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members, ten of three below 500 rows, one of five from 5,000 rows on. The same
+    folds of four members, ten of three below 500 rows, one of ten from 5,000 rows on. The same
     rows say how wide intervals must be (`Predictive.interval`). With ``noise_var`` given, or fewer
     than 10 rows, none of this is done.
 

@@ -28,7 +28,8 @@ MAX_CLASSES = 10  # classes whose evidence is averaged
 _SHOWN_CLASSES = 3  # the largest ones, whose labels tell what is relevant
 RELEVANCE_ROWS = 50  # fewer rows, or fewer than columns, would make relevances out of chance
 CLASS_RELEVANCE_ROWS = 1_000  # of labels, which say less than numbers
-_RELEVANCE_SPREAD = 0.7  # deviation of the hyperprior of a relevance around one, in logs
+# Deviation of the hyperprior of a relevance around one, in logs: of few rows, and of many.
+_RELEVANCE_SPREADS = (0.7, 1.5)
 # Nats by which ramps must raise the evidence. With many rows networks make more of them than the
 # few rows of the search can tell: then it is enough that the evidence is not against them.
 _LEAST_GAIN = 2.0
@@ -159,7 +160,7 @@ def _parts(theta: np.ndarray, n_outputs: int) -> tuple[float, np.ndarray, np.nda
 
 def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials: int) -> _Found:
     """L-BFGS over logarithms; known entries are held by equal bounds."""
-    twin, theta = start.twin, start.theta
+    twin, theta, spread = start.twin, start.theta, _RELEVANCE_SPREADS[len(x) >= MAX_ROWS]
     x, y, weight = x[:n_rows, : twin.n_features], y[:n_rows], weight[:n_rows]
     n_outputs = y.shape[1]
 
@@ -168,8 +169,8 @@ def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials:
         value, in_kernel, in_noise = gp.evidence_gradient(
             twin, theta[:-n_outputs], x, y, np.exp(log_noise), weight
         )
-        surprise = logs / _RELEVANCE_SPREAD
-        in_kernel[1:] -= surprise / _RELEVANCE_SPREAD
+        surprise = logs / spread
+        in_kernel[1:] -= surprise / spread
         value -= 0.5 * np.sum(np.square(surprise))
         return -value / len(x), -np.concatenate([in_kernel, in_noise]) / len(x)
 
