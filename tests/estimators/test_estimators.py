@@ -199,7 +199,7 @@ def test_far_from_the_data_is_three_times_as_far_from_their_mean(fitted, line):
 
 def test_gp_comparison_says_why_not(line):
     X, y = line
-    with pytest.raises(ValueError, match="'deep' learns its noise; an exact GP needs it known"):
+    with pytest.raises(ValueError, match="'deep' learns its noise, or a `likelihood` does"):
         AnchoredRegressor(**FIXED, method="deep").fit(X, y).compare_to_gp(X)
     X, y = make_regression(5001, 2, random_state=0)
     big = AnchoredRegressor(n_members=2, epochs=1, prior=1.0, noise_var=1.0).fit(X, y)

@@ -52,10 +52,11 @@ def test_classification(name, temperature, tmp_path):
 
 
 def test_ramps_go_with_the_model(tmp_path):
-    """A step in one column: file, NumPy and ONNX have the ramps that the networks take."""
+    """A zigzag in one column: file, NumPy and ONNX have the ramps that the networks take."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=(200, 2))
-    y = np.sign(x[:, 0]) + 0.05 * rng.normal(size=200)
+    y = np.interp(x[:, 0], np.linspace(-1, 1, 9), [0, 1, 0, 1, 0, 1, 0, 1, 0])
+    y += 0.05 * rng.normal(size=200)
     model = AnchoredRegressor(n_members=4, epochs=40, random_state=0).fit(x, y)
     assert model.model_.x_ramps is not None
     x = np.concatenate([x[:50], 3 * x[:50]]).astype(np.float32)

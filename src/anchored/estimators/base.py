@@ -326,7 +326,8 @@ class AnchoredEstimator(BaseEstimator):
         """Fill in everything left at "auto"."""
         n_layers = len(self._widths(n_rows)) if self.network is None else 1
         noise_var = float(np.min(getattr(likelihood, "noise_var", 1.0)))
-        usual = tuning.default_schedule(n_rows, n_layers, noise_var, self._relevance_rows)
+        uneven = self._relevance_rows if self._has_twin() else tuning.OWN_UNIT_ROWS
+        usual = tuning.default_schedule(n_rows, n_layers, noise_var, uneven)
         given = {name: self._given(name) for name in _SCHEDULE}
         given = {name: value for name, value in given.items() if not _is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))

@@ -252,6 +252,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if self._needs_first_var():
             first_var, _, relevance = self._tune(ordinary, None, inputs.encoder, n_outputs)
         likelihood = own_likelihood.trained_on(self.likelihood, sampled)
+        if relevance is not None:
+            rows = rows.with_inputs(len(relevance))
         model = self._model(rows, likelihood, n_outputs, first_var, relevance)
         ensemble, _ = self._train(random_key(self.random_state), model)
         parts = {"regression": None, "classes": None, "sampled": sampled}

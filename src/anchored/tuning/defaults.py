@@ -7,6 +7,7 @@ from anchored.exact.evidence import RELEVANCE_ROWS
 
 N_STEPS = 10_000
 FEW_ROWS = 500
+OWN_UNIT_ROWS = 1_000  # from which on networks without relevances train in prior units
 MANY_ROWS = 5_000  # from here on a second hidden layer pays
 TOLERANCE = 1e-4
 _FEW_BATCH, _LEAST_BATCH, _MOST_BATCH = 32, 64, 1_024
