@@ -332,7 +332,7 @@ def test_limits_stay_limits():
     x = rng.uniform(-1, 1, (300, 1))
     y = np.maximum(1_000 + 300 * x[:, 0] + 50 * rng.normal(size=300), 1_000.1)
     model = AnchoredRegressor(
-        hidden=8, likelihood=Censored(low=1_000.1), n_members=2, epochs=100, random_state=0
+        hidden=8, likelihood=Censored(low=1_000.1), n_members=2, epochs=500, random_state=0
     ).fit(x, y)
     dist = model.predict_dist(np.array([[-1.0]]))
     assert np.mean(dist.draws == 1_000.1) > 0.9
