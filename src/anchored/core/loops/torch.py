@@ -7,28 +7,34 @@
 `predictive` turns M trained modules into one distribution. See `anchored.jax` for the contract.
 """
 
+from __future__ import annotations  # the module loads without PyTorch, so that it can be named
+
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch  # pyright: ignore[reportMissingImports]
 
 from anchored.core.loops.jax import predictive as of_outputs
 from anchored.core.priors import Prior
 from anchored.errors import bad_value
 from anchored.prediction.predictive import Predictive
 
-Tensors = dict[str, torch.Tensor]
+if TYPE_CHECKING:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    Tensors = dict[str, torch.Tensor]
 
 
 def prior(module: torch.nn.Module, x: Any, first_var: float = 1.0) -> Prior:
     """The default `Prior` of a module on inputs like ``x``, by parameter name."""
-    inputs = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else x
+    inputs = x.detach().cpu().numpy() if hasattr(x, "detach") else x
     return Prior.for_network(module, inputs[:1], first_var)
 
 
 def draw_anchor(prior: Prior, generator: torch.Generator | None = None) -> Tensors:
     """An anchor: a draw from the prior, by parameter name."""
+    import torch  # pyright: ignore[reportMissingImports]
+
     return {
         name: _tensor(prior.mean[name])
         + _tensor(scale) * torch.randn(tuple(scale.shape), generator=generator)
@@ -51,7 +57,7 @@ def anchor_penalty(
         if odd:
             raise ValueError(f"`{name}` must name the parameters of the module; {odd[0]} differs.")
     terms = [
-        torch.sum(((p - anchor[name].to(p)) / _tensor(prior.scale[name]).to(p)) ** 2)
+        (((p - anchor[name].to(p)) / _tensor(prior.scale[name]).to(p)) ** 2).sum()
         for name, p in params.items()
     ]
     return sum(terms[1:], terms[0]) / (2 * n_rows)
@@ -59,6 +65,8 @@ def anchor_penalty(
 
 def predictive(modules: Iterable[torch.nn.Module], x: Any, likelihood: Any) -> Predictive:
     """The predictive of trained modules at inputs ``x``; they are called as they are."""
+    import torch  # pyright: ignore[reportMissingImports]
+
     with torch.no_grad():
         outputs = [
             module(*(x if isinstance(x, tuple) else (x,))).cpu().numpy() for module in modules
@@ -67,4 +75,6 @@ def predictive(modules: Iterable[torch.nn.Module], x: Any, likelihood: Any) -> P
 
 
 def _tensor(array: Any) -> torch.Tensor:
+    import torch  # pyright: ignore[reportMissingImports]
+
     return torch.from_numpy(np.array(array))
