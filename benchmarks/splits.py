@@ -21,7 +21,7 @@ import numpy as np
 import anchored
 from anchored import MLP, Data, Gaussian, Prior, fit_ensemble
 from anchored._files import write_whole
-from anchored.core.ensembles import Extra, MemberLoss, Own
+from anchored.core.loss import Extra, MemberLoss, Own
 from anchored.core.members import best_member_map, n_cores
 from anchored.core.priors import draw_anchors
 from anchored.core.state import Batch

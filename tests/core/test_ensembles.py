@@ -23,7 +23,7 @@ from anchored import (
     TextCNN,
     fit_ensemble,
 )
-from anchored.core.ensembles import METHODS, Folds
+from anchored.core.loss import METHODS, Folds
 from anchored.core.priors import draw_anchors
 from anchored.core.tree import as_pytree, from_pytree
 from anchored.errors import Status

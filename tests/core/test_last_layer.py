@@ -23,7 +23,7 @@ from anchored import (
     gp,
     init_ensemble,
 )
-from anchored.core.ensembles import draw_keys, noise_seed_of
+from anchored.core.drawing import draw_keys, noise_seed_of
 from anchored.core.members import OneByOne
 from anchored.core.networks import ACTIVATIONS
 from anchored.core.score_noise import normals, row_bits, sign_of

@@ -24,7 +24,7 @@ from anchored import (
     init_ensemble,
     objective,
 )
-from anchored.core.ensembles import noise_seed_of
+from anchored.core.drawing import noise_seed_of
 from anchored.core.score_noise import inverse_normal, normals, row_bits, score_noise, sign_of
 from anchored.exact import rms
 

@@ -13,7 +13,7 @@ import pytest
 import anchored
 from anchored import MLP, Data, Gaussian, Prior, Schedule, advance, init_ensemble, objective
 from anchored.core import state as state_module
-from anchored.core.ensembles import Folds
+from anchored.core.loss import Folds
 from anchored.core.members import OneByOne, Threaded, Vmapped
 from anchored.core.rows import HostRows, Standardiser
 from anchored.core.state import shuffled

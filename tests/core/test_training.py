@@ -25,7 +25,7 @@ from anchored import (
     init_ensemble,
 )
 from anchored.core import members, training
-from anchored.core.ensembles import Extra, MemberLoss, Own
+from anchored.core.loss import Extra, MemberLoss, Own
 from anchored.core.members import OneByOne, Threaded, Vmapped, _wrapped_around, best_member_map
 from anchored.core.state import DECAY_EVERY, Batch
 from anchored.core.training import begin, train

@@ -7,7 +7,7 @@ import pytest
 
 from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
 from anchored.core import wide
-from anchored.core.ensembles import Folds
+from anchored.core.loss import Folds
 from anchored.exact import rms
 
 N_ROWS, N_COLUMNS = 20, 150

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from anchored import Data, Gaussian, Predictive, Prior, Schedule, fit_ensemble, metrics
-from anchored.core.ensembles import MemberLoss, Own
+from anchored.core.loss import MemberLoss, Own
 from anchored.core.state import Batch
 from anchored.demo import engine, presets, protocol
 from anchored.demo.engine import Programs, Shape, follow, rounded

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anchored import AnchoredClassifier, AnchoredRegressor
-from anchored.core.ensembles import Folds
+from anchored.core.loss import Folds
 from anchored.error_bars.folds import plan_folds, predict_held_out, without_rows
 from anchored.errors import DroppedMemberWarning, HealthWarning
 from anchored.estimators import base

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from anchored import MLP, AnchoredClassifier, AnchoredRegressor, ConvNet, Predictive, Prior, TextCNN
-from anchored.core.ensembles import METHODS
+from anchored.core.loss import METHODS
 from anchored.errors import DroppedMemberWarning, EnsembleError
 
 QUICK = {"n_members": 3, "epochs": 60, "batch_size": 64, "random_state": 0}

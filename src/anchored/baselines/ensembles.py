@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored.baselines.problem import Problem
-from anchored.core.ensembles import METHODS, Ensemble, fit_ensemble
+from anchored.core.ensembles import Ensemble, fit_ensemble
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.core.loss import METHODS
 from anchored.core.priors import Prior, draw_anchors
 from anchored.core.rows import Data
 from anchored.core.training import Schedule

@@ -122,7 +122,7 @@ def _read_settings(path: Path):
 
 
 def _check_method(method: str, settings: Path | None, plan) -> None:
-    from anchored.core.ensembles import METHODS
+    from anchored.core.loss import METHODS
 
     if method not in METHODS:
         fail(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")

@@ -9,7 +9,8 @@ import numpy as np
 
 from anchored.core.adapters import as_network
 from anchored.core.checks import title_of
-from anchored.core.ensembles import Ensemble, model_shapes
+from anchored.core.drawing import model_shapes
+from anchored.core.ensembles import Ensemble
 from anchored.core.networks import MLP, ConvNet, TextCNN
 from anchored.core.packing import Layout, Packed, Part, on_parts
 from anchored.core.training import TrainInfo

@@ -17,17 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored import metrics
-from anchored.core.ensembles import (
-    METHODS,
-    Extra,
-    MemberLoss,
-    Own,
-    anchor_of,
-    checked_method,
-    draw_keys,
-    initial_of,
-)
+from anchored.core.drawing import anchor_of, draw_keys, initial_of
 from anchored.core.likelihoods import Categorical, Gaussian
+from anchored.core.loss import METHODS, Extra, MemberLoss, Own, checked_method
 from anchored.core.members import Vmapped
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior

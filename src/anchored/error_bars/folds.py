@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anchored.core.ensembles import Ensemble, Folds, fit_ensemble
+from anchored.core.ensembles import Ensemble, fit_ensemble
+from anchored.core.loss import Folds
 from anchored.core.rows import HostRows
 from anchored.typing import Array
 

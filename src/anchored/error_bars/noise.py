@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored.core.ensembles import Folds, fit_ensemble
+from anchored.core.ensembles import fit_ensemble
+from anchored.core.loss import Folds
 from anchored.core.networks import MLP
 from anchored.core.priors import Prior
 from anchored.core.records import members_record

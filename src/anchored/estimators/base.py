@@ -8,17 +8,16 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from anchored import __version__, tuning
-from anchored.core import optimisers
+from anchored import __version__
 from anchored.core.adapters import as_network
 from anchored.core.checks import takes_tokens
-from anchored.core.ensembles import METHODS, Ensemble, Folds, fit_ensemble, model_shapes
-from anchored.core.networks import MLP
-from anchored.core.packing import Layout, input_layout, on_parts
+from anchored.core.drawing import model_shapes
+from anchored.core.ensembles import Ensemble, fit_ensemble
+from anchored.core.loss import METHODS, Folds
+from anchored.core.packing import input_layout
 from anchored.core.priors import Prior
 from anchored.core.records import (
     as_leaves,
@@ -29,10 +28,10 @@ from anchored.core.records import (
     restored_network,
 )
 from anchored.core.rows import Augment, Data, HostRows, Standardiser, merge_rows
-from anchored.core.training import Schedule, decay_over
 from anchored.error_bars import novelty
 from anchored.error_bars.folds import without_rows
 from anchored.errors import bad_value, unknown_name
+from anchored.estimators.defaults import Defaults
 from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
 from anchored.estimators.progress import progress_bar
@@ -40,19 +39,13 @@ from anchored.estimators.rows import Rows, standardiser_of
 from anchored.estimators.validation import (
     check_range,
     check_tokens,
-    positive,
     whole,
 )
-from anchored.exact import evidence
-from anchored.exact.drawn import PriorFamily
-from anchored.exact.evidence import Twin
 from anchored.model import file
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
-from anchored.tuning import Settings
 from anchored.typing import Likelihood, Network
 
-_SCHEDULE = ("batch_size", "epochs", "decay_rate", "learning_rate")
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
 LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
@@ -66,29 +59,14 @@ class Model(NamedTuple):
     data: Data
 
 
-class AnchoredEstimator(BaseEstimator):
+class AnchoredEstimator(Defaults):
     """What the regressor and the classifier share. All that predicts is in ``model_``."""
 
-    hidden: Any
-    activation: str
     n_members: int
-    method: str
-    network: Any
-    prior: Any
-    epochs: Any
-    batch_size: Any
-    learning_rate: Any
-    decay_rate: Any
-    max_seconds: Any
-    optimiser: Any
     augment: Augment | None
     random_state: Any
     verbose: int
     model_: FittedModel
-    _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
-    _layout: Layout | None = None  # of inputs that are several arrays
-    _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
-    _relevance_rows: int = evidence.RELEVANCE_ROWS  # from which on columns have relevances
     _likelihood: Callable[[FittedModel], Likelihood]  # of the members, in training
 
     # The fitted model
@@ -243,115 +221,6 @@ class AnchoredEstimator(BaseEstimator):
         if isinstance(X, np.memmap):
             return HostRows(x, np.arange(len(x)), standardiser_of(self.model_))
         return check_range(self.model_.standardised(x))
-
-    # Defaults
-
-    def _make_network(self, n_outputs: int, n_rows: int) -> Network:
-        if self.network is not None:
-            return on_parts(as_network(self.network), self._layout)
-        activation = self.activation if self._tuned is None else self._tuned.activation
-        return MLP(self._widths(n_rows), n_outputs, activation)
-
-    def _given(self, name: str) -> Any:
-        """A parameter; if it is left at "auto", what a search found for it."""
-        value = getattr(self, name)
-        left = _is_auto(value) and self._tuned is not None
-        return getattr(self._tuned, name) if left else value
-
-    def _widths(self, n_rows: int) -> tuple[int, ...]:
-        """Hidden layers: as given, or by the number of rows."""
-        hidden = self._given("hidden")
-        if isinstance(hidden, str):
-            if hidden != "auto":
-                raise bad_value("hidden", hidden, '"auto", a width or several')
-            return (50,) if n_rows < tuning.MANY_ROWS else self._many_widths
-        widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
-        return tuple(whole("hidden", w) for w in widths)
-
-    def _twin(self, rows: Rows, encoder=None, with_ramps: bool = True) -> Twin:
-        """Kernel whose evidence tunes, of a network that has one."""
-        network = self._make_network(1, len(rows.y))
-        assert isinstance(network, MLP)
-        ramps = rows.standardiser.ramps
-        n_features = int(np.prod(rows.x.shape[1:])) - rows.standardiser.n_ramps
-        columns = np.arange(n_features)
-        if encoder is not None:
-            columns = np.unique(encoder.feature_columns, return_inverse=True)[1]
-        n_ramps = 0
-        if ramps is not None and with_ramps:
-            n_ramps = ramps.shape[1]
-            of_ramps = np.unique(ramps[0], return_inverse=True)[1]
-            columns = np.concatenate([columns, columns.max() + 1 + of_ramps])
-        same = len(columns) == columns.max() + 1
-        return Twin(
-            n_features + n_ramps,
-            network.hidden,
-            network.activation,
-            None if same else tuple(columns.tolist()),
-            n_ramps,
-        )
-
-    def _drawn_prior(self, rows: Rows, n_outputs: int) -> tuple[Network, PriorFamily]:
-        """A network without a twin, and its own prior by first_var."""
-        network, x = self._make_network(n_outputs, len(rows.y)), rows.first(1)
-        made = (self._made_prior(network, x, first_var) for first_var in (1.0, 4.0))
-        return network, PriorFamily.of(*made)
-
-    def _made_prior(self, network: Network, x, first_var: float) -> Prior:
-        if isinstance(self.prior, Prior):
-            return self.prior
-        prior = Prior.for_network(network, x, first_var)
-        return prior.with_leaves(self.prior) if isinstance(self.prior, dict) else prior
-
-    def _given_first_var(self) -> float | None:
-        """The input layer's prior variance if it was given as a number."""
-        if isinstance(self.prior, Prior):
-            return None
-        if _is_auto(self.prior) or isinstance(self.prior, dict):
-            return None if self._tuned is None else self._tuned.first_var
-        need = '"auto", a positive number, a `Prior` or a dict of variances by path'
-        return positive("prior", self.prior, need)
-
-    def _needs_first_var(self) -> bool:
-        """Whether training depends on a first_var that nobody gave."""
-        return self._given_first_var() is None and (
-            METHODS[self.method].penalised and not isinstance(self.prior, Prior)
-        )
-
-    def _has_twin(self) -> bool:
-        """Whether the network's own infinite width is known."""
-        return self.network is None or isinstance(self.network, MLP)
-
-    def _schedule(self, n_rows: int, likelihood: Likelihood | None = None) -> Schedule:
-        """Fill in everything left at "auto"."""
-        n_layers = len(self._widths(n_rows)) if self.network is None else 1
-        noise_var = float(np.min(getattr(likelihood, "noise_var", 1.0)))
-        uneven = self._relevance_rows if self._has_twin() else tuning.OWN_UNIT_ROWS
-        usual = tuning.default_schedule(n_rows, n_layers, noise_var, uneven)
-        given = {name: self._given(name) for name in _SCHEDULE}
-        given = {name: value for name, value in given.items() if not _is_auto(value)}
-        batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
-        rate = positive("learning_rate", given.get("learning_rate", usual.learning_rate))
-        n_steps = usual.n_steps(n_rows)
-        schedule = Schedule.of_steps(n_steps, n_rows, batch_size, rate, tolerance=tuning.TOLERANCE)
-        if "epochs" in given:
-            epochs = whole("epochs", given["epochs"])
-            decay = decay_over(epochs * max(1, n_rows // batch_size))
-            schedule = Schedule(epochs, batch_size, rate, decay)
-        if "decay_rate" in given:
-            decay = positive("decay_rate", given["decay_rate"])
-            schedule = dataclasses.replace(schedule, decay_rate=decay)
-        # What a search found, it found in the units of the parameters themselves.
-        in_prior_units = usual.in_prior_units and self._tuned is None
-        schedule = dataclasses.replace(schedule, in_prior_units=in_prior_units)
-        if self.optimiser is not None:
-            n_steps = schedule.n_steps(n_rows)
-            made = optimisers.named(self.optimiser, n_steps, schedule.learning_rate)
-            schedule = dataclasses.replace(schedule, optimiser=made)
-        if self.max_seconds is None:
-            return schedule
-        most = positive("max_seconds", self.max_seconds, "a positive number of seconds or None")
-        return dataclasses.replace(schedule, max_seconds=most)
 
     # Training
 
@@ -574,10 +443,6 @@ class AnchoredEstimator(BaseEstimator):
 def check_method(method: str) -> None:
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 def random_key(random_state) -> jax.Array:

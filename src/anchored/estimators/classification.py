@@ -5,8 +5,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from anchored import tuning
-from anchored.core.ensembles import METHODS, Ensemble, Folds
+from anchored.core.ensembles import Ensemble
 from anchored.core.likelihoods import Categorical
+from anchored.core.loss import METHODS, Folds
 from anchored.error_bars import health, novelty
 from anchored.error_bars.calibration import fit_temperature
 from anchored.error_bars.folds import plan_folds, predict_held_out

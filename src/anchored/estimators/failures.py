@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from anchored.core.ensembles import Ensemble, Folds
+from anchored.core.ensembles import Ensemble
+from anchored.core.loss import Folds
 from anchored.core.training import Schedule
 from anchored.errors import DroppedMemberWarning, EnsembleError, HealthWarning, Status
 

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from anchored import tuning
-from anchored.core.ensembles import METHODS, Ensemble, Folds
+from anchored.core.ensembles import Ensemble
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
+from anchored.core.loss import METHODS, Folds
 from anchored.core.priors import Prior
 from anchored.core.rows import Standardiser
 from anchored.error_bars import health, novelty

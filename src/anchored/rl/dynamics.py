@@ -52,7 +52,7 @@ class DynamicsSettings:
 
     Parameters
     ----------
-    method : a row of `anchored.core.ensembles.METHODS`.
+    method : a row of `anchored.core.loss.METHODS`.
     hidden, activation : of the networks.
     n_members : networks.
     noise_var : variance of standardised targets; None: a second output for each target.

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchored.core.ensembles import anchor_of, draw_keys, initial_of, noise_seed_of
+from anchored.core.drawing import anchor_of, draw_keys, initial_of, noise_seed_of
 from anchored.core.members import Vmapped
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
