@@ -125,17 +125,24 @@ def fit_temperature(probabilities: np.ndarray, labels: np.ndarray, weight: np.nd
 
     ``probabilities`` [batch, class] are averages over members, ``labels`` [batch] class numbers.
     """
-    p = np.maximum(probabilities, np.finfo(np.float32).tiny)
 
     def negative(log_temperature: float) -> float:
-        picked = np.take_along_axis(tempered(p, np.exp(log_temperature)), labels[:, None], axis=1)
         surprise = log_temperature / _LOG_TEMPERATURE_SPREAD
-        return float(0.5 * surprise**2 - weight @ np.log(np.maximum(picked[:, 0], _TINY)))
+        return float(
+            0.5 * surprise**2 + weight @ log_losses(probabilities, labels, np.exp(log_temperature))
+        )
 
     found: Any = optimize.minimize_scalar(
         negative, bounds=np.log(_TEMPERATURES), method="bounded", options={"xatol": 1e-4}
     )
     return float(np.exp(found.x))
+
+
+def log_losses(probabilities: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
+    """Minus the log probability [batch] of each label, at a temperature."""
+    p = tempered(np.maximum(probabilities, np.finfo(np.float32).tiny), temperature)
+    picked = np.take_along_axis(p, labels[:, None], axis=1)[:, 0]
+    return -np.log(np.maximum(picked, _TINY))
 
 
 def moderated(members: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:

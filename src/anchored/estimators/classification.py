@@ -1,5 +1,8 @@
 """The classifier."""
 
+from itertools import starmap
+from typing import Any
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -8,13 +11,18 @@ from anchored import tuning
 from anchored.core.ensembles import Ensemble
 from anchored.core.likelihoods import Categorical
 from anchored.core.loss import METHODS, Folds
+from anchored.core.rows import HostRows
 from anchored.error_bars import health, novelty
 from anchored.error_bars.calibration import fit_temperature
 from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import unknown_name
-from anchored.estimators.base import AnchoredEstimator, random_key
+from anchored.estimators import trials
+from anchored.estimators.base import AnchoredEstimator, Model, random_key
+from anchored.estimators.defaults import is_auto
 from anchored.estimators.failures import report_fold_failures
+from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows
+from anchored.estimators.trials import Candidate
 from anchored.exact.drawn import choose_classification
 from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
@@ -24,6 +32,7 @@ from anchored.typing import Likelihood, traits
 
 _FOLDS = (5, 3)  # folds and their members
 _MANY = 5  # members of the single fold of many rows
+_DEEPER = (50, 50)  # hidden layers that are tried beside one
 
 
 class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
@@ -33,7 +42,9 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     that suits rows which other members were trained without: five folds of three members, one
     of five from 5,000 rows on, none below 10 rows. The prior variance
     is that of highest evidence of the infinitely wide network (Laplace's approximation, one
-    class against the rest, at most 500 rows); the schedule is `AnchoredRegressor`'s.
+    class against the rest, at most 500 rows). From 500 rows on, short trials on held-out rows
+    decide between this variance and a fifth of it, and between one hidden layer and two.
+    The schedule is `AnchoredRegressor`'s.
 
     Parameters
     ----------
@@ -123,22 +134,13 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             )
         labels = np.asarray(np.searchsorted(classes, y), np.float64)[:, None]
         rows = self._rows(inputs, labels, weight, groups)
-        first_var, relevance = self._given_first_var() or 1.0, None
-        if self._needs_first_var():
-            some, y_class = rows.first(MAX_ROWS), rows.y[:, 0]
-            if self._has_twin():
-                twin = self._twin(rows, inputs.encoder)
-                first_var, relevance = tune_classification(twin, some, y_class, rows.weight)
-                rows = rows.with_inputs(len(relevance))
-            else:
-                own = self._drawn_prior(rows, len(classes))
-                first_var = choose_classification(*own, some, y_class, rows.weight)
-        model = self._model(rows, Categorical(), len(classes), first_var, relevance)
+        key = random_key(self.random_state)
+        model, rows = self._chosen_model(key, rows, inputs.encoder, len(classes))
         folds = None
         if traits(model.network).vmappable:  # networks that run one by one are slow
             few, many = (*_FOLDS, _MANY), tuning.MANY_ROWS
             folds = plan_folds(len(rows.y), rows.groups, *few, many, labels=rows.y[:, 0])
-        ensemble, others = self._train(random_key(self.random_state), model, folds)
+        ensemble, others = self._train(key, model, folds)
         temperature, usual = 1.0, None
         if folds is not None and others is not None:
             temperature, usual = _held_out(others, folds, rows)
@@ -154,6 +156,38 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         outputs = self._finish(fitted, rows, usual)
         health.report(health.collapsed_members(softmax(outputs), ensemble.member_ids))
         return self
+
+    def _chosen_model(self, key, rows: Rows, encoder, n_classes: int) -> tuple[Model, Rows]:
+        """What is trained, and the rows as it takes them."""
+        self._chosen_widths = None
+        if not (self._needs_first_var() and self._has_twin()):
+            first_var = self._given_first_var() or 1.0
+            if self._needs_first_var():
+                own, some = self._drawn_prior(rows, n_classes), rows.first(MAX_ROWS)
+                first_var = choose_classification(*own, some, rows.y[:, 0], rows.weight)
+            return self._model(rows, Categorical(), n_classes, first_var), rows
+        tuned: dict[Any, tuple[float, np.ndarray]] = {}
+
+        def made(widths: tuple[int, ...] | None, share: float) -> Candidate:
+            self._chosen_widths = widths
+            if widths not in tuned:
+                some, y = rows.first(MAX_ROWS), rows.y[:, 0]
+                tuned[widths] = tune_classification(self._twin(rows, encoder), some, y, rows.weight)
+            first_var, relevance = tuned[widths]
+            taken = rows.with_inputs(len(relevance))
+            model = self._model(taken, Categorical(), n_classes, share * first_var, relevance)
+            schedule = self._schedule(model.data.n_rows, model.likelihood)
+            return Candidate(model, taken, schedule, widths, share)
+
+        found = made(None, 1.0)
+        if len(rows.y) >= trials.LEAST_ROWS and not isinstance(rows.x, HostRows):
+            others = [(None, trials.TIGHTER)]
+            if self.network is None and is_auto(self._given("hidden")):
+                others += [(_DEEPER, 1.0), (_DEEPER, trials.TIGHTER)]
+            with progress_bar(self.verbose, "Choosing the prior") as on_check:
+                found = trials.best(key, found, starmap(made, others), self.method, on_check)
+        self._chosen_widths = found.widths
+        return found.model, found.rows
 
     @property
     def classes_(self) -> np.ndarray:

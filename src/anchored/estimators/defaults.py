@@ -43,6 +43,7 @@ class Defaults(BaseEstimator):
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
     _layout: Layout | None = None  # of inputs that are several arrays
     _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
+    _chosen_widths: tuple[int, ...] | None = None  # those that rows held out asked for
     _relevance_rows: int = evidence.RELEVANCE_ROWS  # from which on columns have relevances
 
     def _make_network(self, n_outputs: int, n_rows: int) -> Network:
@@ -54,7 +55,7 @@ class Defaults(BaseEstimator):
     def _given(self, name: str) -> Any:
         """A parameter; if it is left at "auto", what a search found for it."""
         value = getattr(self, name)
-        left = _is_auto(value) and self._tuned is not None
+        left = is_auto(value) and self._tuned is not None
         return getattr(self._tuned, name) if left else value
 
     def _widths(self, n_rows: int) -> tuple[int, ...]:
@@ -63,6 +64,8 @@ class Defaults(BaseEstimator):
         if isinstance(hidden, str):
             if hidden != "auto":
                 raise bad_value("hidden", hidden, '"auto", a width or several')
+            if self._chosen_widths is not None:
+                return self._chosen_widths
             return (50,) if n_rows < tuning.MANY_ROWS else self._many_widths
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
@@ -106,7 +109,7 @@ class Defaults(BaseEstimator):
         """The input layer's prior variance if it was given as a number."""
         if isinstance(self.prior, Prior):
             return None
-        if _is_auto(self.prior) or isinstance(self.prior, dict):
+        if is_auto(self.prior) or isinstance(self.prior, dict):
             return None if self._tuned is None else self._tuned.first_var
         need = '"auto", a positive number, a `Prior` or a dict of variances by path'
         return positive("prior", self.prior, need)
@@ -128,7 +131,7 @@ class Defaults(BaseEstimator):
         uneven = self._relevance_rows if self._has_twin() else tuning.OWN_UNIT_ROWS
         usual = tuning.default_schedule(n_rows, n_layers, noise_var, uneven)
         given = {name: self._given(name) for name in _SCHEDULE}
-        given = {name: value for name, value in given.items() if not _is_auto(value)}
+        given = {name: value for name, value in given.items() if not is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
         rate = positive("learning_rate", given.get("learning_rate", usual.learning_rate))
         n_steps = usual.n_steps(n_rows)
@@ -153,5 +156,6 @@ class Defaults(BaseEstimator):
         return dataclasses.replace(schedule, max_seconds=most)
 
 
-def _is_auto(value: Any) -> bool:
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to the library."""
     return isinstance(value, str) and value == "auto"
