@@ -23,6 +23,12 @@ def pyarrow() -> Any:
     return pyarrow
 
 
+def chunked(column):
+    """A column of a table or of a batch as one of a table."""
+    pa = pyarrow()
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
 def plain_type(kind):
     """Of the two types a column may be turned into, the one for an Arrow type, if any."""
     pa = pyarrow()
