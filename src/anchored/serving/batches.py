@@ -70,11 +70,11 @@ def predict_reader(
 
 
 def output_schema(model: Any, given: Any = None, keep: Sequence[str] = ()) -> Any:
-    """Names and types of what `predict_batches` yields for batches of the Arrow schema ``given``."""
+    """The Arrow schema of what `predict_batches` yields for batches of the schema ``given``."""
     pa = arrow.pyarrow()
     predictor = as_predictor(model)
     n_features = predictor.fitted.n_features
-    made = _arrays(predictor.predict(np.zeros((0, n_features))))
+    made = arrays_of(predictor.predict(np.zeros((0, n_features))))
     kept = [_kept_field(given, name, made) for name in keep]
     return pa.schema([*kept, *(pa.field(name, array.type) for name, array in made.items())])
 
@@ -120,7 +120,7 @@ def _predicted(predictor: Predictor, batches, coverage: float, keep) -> Iterator
     for part in _parts(batches):
         encoder.check(part.schema.names)
         table = as_table(part, names, text, n_before)
-        made = _arrays(predictor.predict_table(table, coverage))
+        made = arrays_of(predictor.predict_table(table, coverage))
         fields = [_kept_field(part.schema, name, made) for name in keep]
         kept = [part.column(field.name) for field in fields]
         fields += [pa.field(name, array.type) for name, array in made.items()]
@@ -148,15 +148,13 @@ def _kept_field(given: Any, name: str, made: dict[str, Any]) -> Any:
         raise TableError(
             f"`keep` has {shown(name)}, which is also a column of predictions; rename it."
         )
-    names = [] if given is None else given.names
-    if name not in names:
-        raise TableError(
-            f"`keep` has {shown(name)}; the columns there are {listed(map(shown, names)) or 'none'}."
-        )
+    if given is None or name not in given.names:
+        there = listed(map(shown, [] if given is None else given.names)) or "none"
+        raise TableError(f"`keep` has {shown(name)}; the columns there are {there}.")
     return given.field(name)
 
 
-def _arrays(columns: Columns) -> dict[str, Any]:
+def arrays_of(columns: Columns) -> dict[str, Any]:
     """Columns of predictions as Arrow arrays."""
     pa = arrow.pyarrow()
     return {name: pa.array(_plain(cells)) for name, cells in columns.items()}

@@ -50,7 +50,7 @@ def with_polars(
     def predicted(part: Any) -> Any:
         schema = output_schema(model, part.to_arrow().schema, keep)
         made = predict_batches(model, [part.to_arrow()], coverage=coverage, keep=keep)
-        found = pl.from_arrow(arrow.pyarrow().Table.from_batches(made, schema))
+        found: Any = pl.from_arrow(arrow.pyarrow().Table.from_batches(made, schema))
         # Without rows Arrow has no levels of a category, so Polars has no type for it.
         return found.cast({name: part.schema[name] for name in keep})
 

@@ -116,7 +116,7 @@ class Category:
         return np.fromiter(codes, np.intp, len(cells)), np.zeros(len(cells), bool)
 
     @functools.cached_property
-    def _lookup(self) -> "tuple[dict[str, int], dict[float | None, str]]":
+    def _lookup(self) -> tuple[dict[Any, int], dict[Any, str]]:
         return _places(self.levels)
 
     def texts(self, numbers: np.ndarray) -> "list[str | None]":
@@ -166,7 +166,7 @@ class Levels:
         return self._described[[places.get(cell, -1) for cell in found]]
 
     @functools.cached_property
-    def _lookup(self) -> "tuple[dict[str, int], dict[float | None, str]]":
+    def _lookup(self) -> tuple[dict[Any, int], dict[Any, str]]:
         return _places(self.known)
 
     @functools.cached_property
@@ -289,13 +289,13 @@ def _bad_cell(table: Table, column: Column, row: int) -> TableError:
     )
 
 
-def _places(levels: Sequence[str]) -> "tuple[dict[str, int], dict[float | None, str]]":
+def _places(levels: Sequence[str]) -> tuple[dict[Any, int], dict[Any, str]]:
     """Where each level stands, and the level that each number is spelt as."""
     places = {level: place for place, level in enumerate(levels)}
     return places, {parse_number(level): level for level in reversed(levels)}
 
 
-def _texts(numbers: np.ndarray, spelt: "Mapping[float | None, str]") -> "list[str | None]":
+def _texts(numbers: np.ndarray, spelt: Mapping[Any, str]) -> "list[str | None]":
     return [None if value != value else spelt.get(value, repr(value)) for value in numbers.tolist()]
 
 
