@@ -57,8 +57,16 @@ def with_polars(
     if not isinstance(frame, pl.LazyFrame):
         return predicted(frame)
     like = pl.DataFrame(schema=frame.collect_schema())
-    # Rows are predicted one by one, so parts may come as the engine likes.
-    return frame.map_batches(predicted, schema=predicted(like).schema, streamable=True)
+    # Rows do not depend on each other, so they may come in parts, and the first ones alone; but
+    # with all their columns, and before they are filtered by predictions.
+    return frame.map_batches(
+        predicted,
+        schema=predicted(like).schema,
+        streamable=True,
+        slice_pushdown=True,
+        predicate_pushdown=False,
+        projection_pushdown=False,
+    )
 
 
 def add_to_duckdb(

@@ -68,6 +68,8 @@ def cells(column, as_text: bool = False, comma: bool = False) -> np.ndarray:
         with contextlib.suppress(pa.ArrowInvalid):
             words = pc.is_in(column, value_set=pa.array(_spellings()))
             return _numbers(pc.if_else(words, pa.scalar(None, column.type), column))
+    if not len(column):
+        return np.empty(0, object)
     # Each different cell is looked at once.
     coded = column.dictionary_encode().unify_dictionaries()
     words = coded.chunk(0).dictionary.to_pylist()
