@@ -422,7 +422,7 @@ def test_a_request_under_way_is_answered_before_the_end(path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["MISSING"], "cannot read MISSING: No such file or directory."),
+        (["MISSING"], "MISSING cannot be used as a model: it cannot be read (No such file"),
         (["MODEL", "--host", "192.0.2.77"], "cannot listen on 192.0.2.77:8766: "),
     ],
 )

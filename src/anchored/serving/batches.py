@@ -17,6 +17,7 @@ from anchored.model import runtime
 from anchored.model.record import FittedModel
 from anchored.model.runtime import Columns, Predictor
 from anchored.prediction.predictive import checked_coverage
+from anchored.serving.threads import one_thread
 from anchored.tables import arrow
 from anchored.tables.encoder import Encoder
 from anchored.tables.frames import as_table
@@ -120,7 +121,8 @@ def _predicted(predictor: Predictor, batches, coverage: float, keep) -> Iterator
     for part in _parts(batches):
         encoder.check(part.schema.names)
         table = as_table(part, names, text, n_before)
-        made = arrays_of(predictor.predict_table(table, coverage))
+        with one_thread():
+            made = arrays_of(predictor.predict_table(table, coverage))
         fields = [_kept_field(part.schema, name, made) for name in keep]
         kept = [part.column(field.name) for field in fields]
         fields += [pa.field(name, array.type) for name, array in made.items()]

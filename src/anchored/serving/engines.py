@@ -18,6 +18,7 @@ from anchored.serving.batches import (
     output_schema,
     predict_batches,
 )
+from anchored.serving.threads import one_thread
 from anchored.tables import arrow
 from anchored.tables.columns import Numeric
 from anchored.tables.frames import as_table
@@ -36,7 +37,8 @@ def with_pandas(
     parts = []
     for start in range(0, max(len(frame), 1), PART_ROWS):
         table = as_table(frame.iloc[start : start + PART_ROWS], names, text, start)
-        parts.append(pd.DataFrame(predictor.predict_table(table, coverage)))
+        with one_thread():
+            parts.append(pd.DataFrame(predictor.predict_table(table, coverage)))
     made = pd.concat(parts).set_axis(frame.index)
     return pd.concat([frame[list(keep)], made], axis=1)
 

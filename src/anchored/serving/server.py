@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from threadpoolctl import threadpool_limits
 
 from anchored.serving.app import Service
 from anchored.serving.hosts import host_check, url_of
 from anchored.serving.limits import Limits
+from anchored.serving.threads import one_thread
 
 try:
     from uvicorn.protocols.http import httptools_impl
@@ -125,8 +125,6 @@ def serve(
 
     Raises OSError if the address cannot be had.
     """
-    # Predictions are small, and one thread answers: threads inside them only get in the way.
-    threadpool_limits(1, "blas")
     name = Path(model).name if isinstance(model, (str, Path)) else "model"
     known_host = host_check(host, allow_hosts)
     service = Service(model, name, limits=limits, known_host=known_host, window=window)
@@ -136,5 +134,5 @@ def serve(
     with socket.create_server((host, port), family=family, backlog=1_024) as listener:
         if on_listen is not None:
             on_listen(url_of(host, listener.getsockname()[1]))
-        with contextlib.suppress(KeyboardInterrupt):
+        with one_thread(), contextlib.suppress(KeyboardInterrupt):
             Server(service).run([listener])

@@ -1,0 +1,24 @@
+"""One thread for products of matrices.
+
+Those of a prediction are small. Threads inside them gain little on a free machine, and on a busy one
+they wait for each other: a block of rows took 60 times as long. Engines use cores by working on
+several batches at once.
+"""
+
+import functools
+from contextlib import AbstractContextManager
+
+from threadpoolctl import ThreadpoolController
+
+
+def one_thread() -> AbstractContextManager:
+    """BLAS works with one thread until the end of a ``with`` block."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    import numpy as np
+
+    np.ones((2, 2)) @ np.ones((2, 2))  # the library must be there to be found
+    return ThreadpoolController()
