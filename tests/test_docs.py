@@ -154,6 +154,13 @@ def test_the_demo_s_speed_is_the_recorded_one():
     assert demo.words(json.loads(demo.RECORD.read_text())) in page
 
 
+def test_what_the_page_on_serving_says_was_measured():
+    from benchmarks import serving
+
+    page = " ".join((ROOT / "docs/serving.md").read_text(encoding="utf-8").split())
+    assert serving.words(json.loads(serving.RECORD.read_text())) in page
+
+
 def test_where_error_bars_are_weaker_is_the_recorded_one():
     from benchmarks import weak_spots
 

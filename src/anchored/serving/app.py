@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from anchored.model.runtime import Columns, Predictor
 from anchored.serving import answers, questions
 from anchored.serving.batches import as_predictor, encoder_of
-from anchored.serving.batching import Batcher
+from anchored.serving.batching import SMALL, Batcher
 from anchored.serving.counts import Counts
 from anchored.serving.hosts import host_check
 from anchored.serving.limits import Limits, Refusal
@@ -118,52 +118,58 @@ class Service:
         if self.counts.open >= self.limits.max_requests:
             raise _busy(f"{self.counts.open} requests are being answered")
         read = self._reader(scope, headers)
-        size = _content_length(headers)
-        if size > self.limits.max_bytes:
+        if _content_length(headers) > self.limits.max_bytes:
             raise _too_large(self.limits.max_bytes)
         self.counts.open += 1
-        held = 0
         try:
-            chunks: list[bytes] = []
+            body = await self._body(receive)
             try:
-                async with asyncio.timeout(self.limits.body_seconds):
-                    async for chunk in _chunks(receive):
-                        held += len(chunk)
-                        self._held += len(chunk)
-                        if held > self.limits.max_bytes:
-                            raise _too_large(self.limits.max_bytes)
-                        if self._held > self.limits.held_bytes:
-                            raise _busy("the bodies of requests take too much memory")
-                        chunks.append(chunk)
-            except TimeoutError:
-                seconds = self.limits.body_seconds
-                raise Refusal(
-                    408, f"the body took more than {seconds:g} s to arrive.", _CLOSE
-                ) from None
-            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            del chunks
-            question, made = await self._made(read, body)
+                question, made = await self._made(read, body)
+            finally:
+                self._held -= len(body)
+            self.counts.predicted(made)
+            accept = headers.get(b"accept", b"").decode("latin-1")
+            as_arrow = ARROW in accept or (question.shape == "arrow" and JSON not in accept)
+            write = functools.partial(_written, made, question, as_arrow)
+            return write() if question.n_rows <= SMALL else await self._in_thread(write)
         finally:
             self.counts.open -= 1
-            self._held -= held
-        self.counts.predicted(made)
-        if ARROW.encode() in headers.get(b"accept", b"") or (
-            question.shape == "arrow" and JSON.encode() not in headers.get(b"accept", b"")
-        ):
-            return _Answer(200, ARROW, answers.arrow_predictions(made))
-        return _Answer(200, JSON, answers.predictions(made, question))
+
+    async def _body(self, receive: Receive) -> bytes:
+        """The body of a request; its bytes count as held until the caller lets them go."""
+        chunks, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                async for chunk in _chunks(receive):
+                    size += len(chunk)
+                    self._held += len(chunk)
+                    if size > self.limits.max_bytes:
+                        raise _too_large(self.limits.max_bytes)
+                    if self._held > self.limits.held_bytes:
+                        raise _busy("the bodies of requests take too much memory")
+                    chunks.append(chunk)
+        except BaseException as error:
+            self._held -= size
+            if isinstance(error, TimeoutError):
+                words = f"the body took more than {self.limits.body_seconds:g} s to arrive."
+                raise Refusal(408, words, _CLOSE) from None
+            raise
+        return b"".join(chunks)
 
     async def _made(self, read: Callable, body: bytes) -> tuple[Question, Columns]:
         try:
             async with asyncio.timeout(self.limits.answer_seconds):
-                if len(body) > _LARGE:
-                    loop = asyncio.get_running_loop()
-                    question = await loop.run_in_executor(self._batcher.thread, read, body)
-                else:
-                    question = read(body)
+                large = len(body) > _LARGE
+                question = await self._in_thread(read, body) if large else read(body)
                 return question, await self._batcher.ask(question)
         except TimeoutError:
             raise _busy(f"no answer in {self.limits.answer_seconds:g} s") from None
+
+    async def _in_thread(self, function: Callable, *given: Any) -> Any:
+        """Its value, while others are answered."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._batcher.thread, function, *given
+        )
 
     def _reader(self, scope: Event, headers: dict) -> Callable[[bytes], Question]:
         """What reads a body of the type that the headers name."""
@@ -192,6 +198,12 @@ class Service:
             return questions.checked_share(float(pairs[0][1]))
         except ValueError:
             raise Refusal(400, "`coverage` must be a number between 0 and 1.") from None
+
+
+def _written(made: Columns, question: Question, as_arrow: bool) -> _Answer:
+    if as_arrow:
+        return _Answer(200, ARROW, answers.arrow_predictions(made))
+    return _Answer(200, JSON, answers.predictions(made, question))
 
 
 async def _chunks(receive: Receive):

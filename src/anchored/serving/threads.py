@@ -8,6 +8,7 @@ on several batches at once.
 import functools
 from contextlib import AbstractContextManager
 
+import numpy  # noqa: F401  its library of products must be there to be found
 from threadpoolctl import ThreadpoolController
 
 
@@ -18,7 +19,4 @@ def one_thread() -> AbstractContextManager:
 
 @functools.cache
 def _controller() -> ThreadpoolController:
-    import numpy as np
-
-    np.ones((2, 2)) @ np.ones((2, 2))  # the library must be there to be found
     return ThreadpoolController()
