@@ -44,24 +44,27 @@ def write_folder(folder: Path, n_rows: int) -> None:
         part.to_parquet(folder / f"{start:012d}.parquet", row_group_size=100_000)
 
 
-def predict(model: Path, folder: Path, out: Path) -> tuple[float, float]:
-    """Seconds, and the largest memory in GB."""
+def predict(model: Path, folder: Path, out: Path) -> tuple[float, float, float]:
+    """Seconds, seconds of a core, and the largest memory in GB."""
     command = [*COMMAND, "predict", str(model), str(folder), "--out", str(out)]
-    started, largest = time.perf_counter(), 0
+    started, largest, used = time.perf_counter(), 0, 0.0
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         watched = psutil.Process(process.pid)
         while process.poll() is None:
             try:
                 largest = max(largest, watched.memory_info().rss)
+                times = watched.cpu_times()
+                used = times.user + times.system
             except psutil.NoSuchProcess:
                 break
             time.sleep(0.1)
     assert process.returncode == 0
-    return time.perf_counter() - started, largest / 1e9
+    return time.perf_counter() - started, used, largest / 1e9
 
 
-def measure(n_rows: int) -> list[Line]:
-    lines = []
+def measure(n_rows: int) -> tuple[list[Line], float]:
+    """What was measured, and the rows that a second of a core predicts."""
+    lines, by_core = [], 0.0
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         known = rows(5_000, 0)
@@ -73,24 +76,27 @@ def measure(n_rows: int) -> list[Line]:
             folder.mkdir()
             write_folder(folder, n)
             size = sum(file.stat().st_size for file in folder.iterdir()) / 1e9
-            seconds, memory = predict(home / "model", folder, out)
+            seconds, used, memory = predict(home / "model", folder, out)
+            by_core = n / used
             assert pq.read_metadata(out).num_rows == n
             lines += [
                 Line(f"{n:,} rows of {N_COLUMNS} columns, Parquet of", size, "GB", 0.0, True),
                 Line("  predicted, rows a second", n / seconds, "/s", 0.0, True),
                 Line("  largest memory", memory, "GB", 2.0, False),
             ]
-    return lines
+    return lines, by_core
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=N_ROWS)
     load = os.getloadavg()[0]
-    lines = measure(parser.parse_args().rows)
+    n_rows = parser.parse_args().rows
+    lines, by_core = measure(n_rows)
     for line in lines:
         print(f"{line.name}: {line.value:.3g} {line.unit}".rstrip() + " MISSED" * (not line.ok))
-    record = {"cores": os.cpu_count(), "load before": load}
+    record = {"cores": os.cpu_count(), "load before": load, "rows": n_rows}
+    record["rows a core second"] = by_core
     record["lines"] = [line._asdict() | {"ok": bool(line.ok)} for line in lines]
     RECORD.write_text(json.dumps(record, indent=2, default=float) + "\n")
     return 0 if all(line.ok for line in lines) else 1

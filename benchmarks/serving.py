@@ -17,6 +17,7 @@ import os
 import platform
 import random
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 
@@ -25,12 +26,15 @@ import psutil
 import pyarrow as pa
 
 import anchored
+from benchmarks import large_predictions
 from benchmarks.hostile import hostile_request
 from benchmarks.http_client import Client, post, service_process, stream
 from benchmarks.run import Line
+from benchmarks.sections import write_section
 from benchmarks.serving_engines import ENGINES, apart, fitted, flats, of_estimator
 
 RECORD = Path(__file__).parent / "results" / "serving.json"
+PAGE = Path(__file__).parents[1] / "docs" / "serving.md"
 N_ROWS, N_HOSTILE = 100_000, 10_000
 APART = 1e-5  # in deviations of the target, which are about one
 RATE, CONNECTIONS = 1_000, 32  # requests a second
@@ -157,20 +161,39 @@ def measure_engines(path: str, model, n_rows: int) -> list[Line]:
     return lines
 
 
-def words(record: dict) -> str:
-    """The record in sentences, as `docs/serving.md` has it."""
+def section(record: dict, large: dict) -> str:
+    """The end of `docs/serving.md`, from the records of this module and `large_predictions`."""
     engines, service = record["engines"], record["service"]
     worst = max(line["value"] for line in engines["lines"])
     most, reached, median, slow, core, *_, gained, _ = (line["value"] for line in service["lines"])
-    return (
-        f"{len(engines['lines'])} ways to predict the same {engines['rows']:,} rows differ from "
-        f"the estimator by at most {worst:.0e} deviations of the target. On {record['cores']} "
-        f"cores, with a load of {service['load before']:.1f} by other programs, the service "
-        f"answered {most:,.0f} single-row requests a second. At {reached:,.0f} a second, half of "
-        f"them took at most {median:.1f} ms and 99 of 100 at most {slow:.1f} ms; each cost "
-        f"{core:.2f} ms of a core. After {N_HOSTILE:,} hostile requests it answered as before, "
-        f"with {max(gained, 0):.0f} MB more memory."
+    load = service["load before"]
+    delay = (
+        f"At {reached:,.0f} a second, half of them took at most {median:.1f} ms and 99 of 100 at "
+        f"most {slow:.1f} ms."
     )
+    if load > record["cores"]:
+        delay = "On a machine as busy as that, delays say nothing of the service."
+    size, rate, memory = (line["value"] for line in large["lines"][-3:])
+    words = [
+        f"{len(engines['lines'])} ways to predict the same {engines['rows']:,} rows differ from "
+        f"the estimator by at most {worst:.0e} deviations of the target.",
+        f"On {record['cores']} cores, with a load of {load:.1f} by other programs, the service "
+        f"answered {most:,.0f} single-row requests a second. {delay} Each cost {core:.2f} ms of a "
+        f"core. After {N_HOSTILE:,} hostile requests it answered as before, with "
+        f"{max(gained, 0):.0f} MB more memory.",
+        f"`anchored predict` of {large['rows']:,} rows in {size:.1f} GB of Parquet took "
+        f"{memory:.2f} GB of memory, at {rate:,.0f} rows a second with a load of "
+        f"{large['load before']:.0f} by other programs; each second of a core predicted "
+        f"{large['rows a core second']:,.0f} rows.",
+        "`benchmarks/serving.py` and `benchmarks/large_predictions.py` measure this.",
+    ]
+    return "## Measured\n\n" + "\n\n".join(textwrap.fill(part, 100) for part in words) + "\n"
+
+
+def write_page() -> None:
+    """Put what was recorded on the page."""
+    records = (json.loads(path.read_text()) for path in (RECORD, large_predictions.RECORD))
+    write_section(PAGE, section(*records))
 
 
 def main() -> int:
@@ -179,7 +202,7 @@ def main() -> int:
     parts = ["engines", "service"]
     parser.add_argument("--parts", nargs="*", default=parts, choices=parts, help="measure these")
     given = parser.parse_args()
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    record = json.loads(RECORD.read_text())  # of the parts that are not measured now
     record |= {"version": anchored.__version__, "python": platform.python_version()}
     record |= {"cores": os.cpu_count()}
     with tempfile.TemporaryDirectory() as folder:
@@ -198,7 +221,8 @@ def main() -> int:
                 missed = "" if line.ok else " MISSED"
                 print(f"{line.name}: {line.value:.3g} {line.unit}".rstrip() + missed)
     RECORD.write_text(json.dumps(record, indent=2, default=float) + "\n")
-    print(words(record))
+    if large_predictions.RECORD.exists():
+        write_page()
     return 0 if all(line["ok"] for part in parts for line in record[part]["lines"]) else 1
 
 
