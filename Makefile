@@ -7,7 +7,7 @@ PIP := .venv/$(PIP_IN) constraints.txt
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 LOWEST_FILES := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
-.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-weak-spots bench-rl bench-demo reproduce docs pictures clean
+.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-weak-spots bench-rl bench-demo bench-serving reproduce docs pictures clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -78,6 +78,10 @@ bench-rl: .venv/bench  ## agents beside a plain PyTorch loop, minutes; fails bel
 bench-demo: .venv/test  ## pictures a second, delays, fifty clients and hostile messages, minutes
 	$(BIN)/python -m benchmarks.demo
 
+bench-serving: .venv/serving  ## the same rows in every engine, the service under load and hostile requests; 20 million rows
+	$(BIN)/python -m benchmarks.serving
+	$(BIN)/python -m benchmarks.large_predictions
+
 reproduce: .venv/test  ## every figure on inference, about 35 minutes; data from ANCHORED_DATA or the web
 	$(BIN)/anchored reproduce all --out docs/reproduction
 
@@ -108,6 +112,10 @@ pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	$(PIP) -e ".[test]"
 	@sh tests/get_chromium.sh
 	@touch $@ .venv/run
+
+.venv/serving: .venv/test
+	$(PIP) -e ".[test,ray,spark]"
+	@touch $@
 
 # Warnings of other packages about packages newer than they are do not count here.
 .venv-lowest/test: pyproject.toml .ci/lowest.py

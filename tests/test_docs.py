@@ -154,6 +154,15 @@ def test_the_demo_s_speed_is_the_recorded_one():
     assert demo.words(json.loads(demo.RECORD.read_text())) in page
 
 
+def test_the_page_on_serving_is_the_recorded_one():
+    from benchmarks import large_predictions, serving
+    from benchmarks.sections import with_section
+
+    records = (json.loads(b.RECORD.read_text()) for b in (serving, large_predictions))
+    text = serving.PAGE.read_text(encoding="utf-8")
+    assert with_section(text, serving.section(*records)) == text
+
+
 def test_where_error_bars_are_weaker_is_the_recorded_one():
     from benchmarks import weak_spots
 

@@ -12,6 +12,7 @@ import anchored
 OPTIONAL = {
     "PIL",
     "blackjax",
+    "duckdb",
     "gymnasium",
     "gymnasium_robotics",
     "matplotlib",
@@ -23,6 +24,8 @@ OPTIONAL = {
     "polars",
     "pooch",
     "pyarrow",
+    "pyspark",
+    "ray",
     "rich",
     "starlette",
     "typer",

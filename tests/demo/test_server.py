@@ -22,6 +22,7 @@ from anchored.cli import app
 from anchored.demo import engine, sessions
 from anchored.demo import server as web
 from anchored.demo.sessions import Limits
+from anchored.serving.hosts import host_check
 
 TINY = {"n_members": 2, "width": 4}
 
@@ -119,7 +120,7 @@ def test_foreign_host_names_are_refused(url, host):
     ids=str,
 )
 def test_host_names(bound, header, known):
-    assert web._host_check(bound)(header) is known
+    assert host_check(bound)(header) is known
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from anchored.cli.fit import fit
 from anchored.cli.predict import predict
 from anchored.cli.report import report
 from anchored.cli.reproduce import reproduce
+from anchored.cli.serve import serve
 from anchored.cli.tune import tune
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app.command(context_settings=OLD_NAMES)(fit)
 app.command()(predict)
 app.command()(report)
 app.command()(export)
+app.command()(serve)
 app.command()(reproduce)
 app.command(context_settings=OLD_NAMES)(tune)
 app.command()(demo)

@@ -1,5 +1,7 @@
 """``anchored predict``: rows in, predictions with error bars out, block by block."""
 
+import contextlib
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -21,9 +23,15 @@ from anchored.errors import shown
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of `anchored fit`.")],
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="CSV or Parquet file, or - for standard input.")
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV or Parquet file, folder of Parquet files, or - for standard input.",
+        ),
     ],
-    out: Annotated[Path | None, typer.Option(help="CSV file; else standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="CSV file, or *.parquet; else standard output.")
+    ] = None,
     coverage: Annotated[
         float | None, typer.Option(help="Share of targets that intervals should hold.")
     ] = None,
@@ -41,15 +49,20 @@ def predict(
         loaded = runtime.load(model)
     if loaded.encoder is None:
         fail(f"{model} was not fitted by `anchored fit`, so it cannot read tables.")
-    from anchored.tables.reading import CSVWriter
+    from anchored.tables.reading import CSVWriter, ParquetWriter
 
     if out is None:
         with table_errors(table):
             record = _predict(loaded, table, coverage, CSVWriter(sys.stdout.buffer))
     else:
         make_folder(out.parent)
-        with table_errors(table), writing(out) as file:
-            record = _predict(loaded, table, coverage, CSVWriter(file))
+        kind = ParquetWriter if out.suffix == ".parquet" else CSVWriter
+        with (
+            table_errors(table),
+            writing(out) as file,
+            contextlib.closing(kind(file)) as writer,
+        ):
+            record = _predict(loaded, table, coverage, writer)
     for note in record["notes"]:
         typer.echo(f"anchored: note: {note}", err=True)
     if as_json:
@@ -59,18 +72,21 @@ def predict(
 
 
 def _predict(model, table: str, coverage: float | None, writer) -> dict:
-    from anchored.tables.reading import read_blocks
+    from anchored.serving.threads import one_thread
+    from anchored.tables.reading import files_of, read_blocks
     from anchored.tables.table import listed
 
     n_rows, n_novel, notes, columns = 0, 0, [], []
     encoder = model.encoder
-    for block in read_blocks(table, encoder.names, text=encoder.text_names):
+    files = files_of(table)
+    blocks = (read_blocks(file, encoder.names, text=encoder.text_names) for file in files)
+    for block in itertools.chain.from_iterable(blocks):
         notes += block.notes
-        if not n_rows:
-            encoder.check([*block.columns, *block.others])
-            if block.others:
-                notes.append(f"columns ignored: {listed(map(shown, block.others))}.")
-        result = model.predict_table(block, coverage)
+        encoder.check([*block.columns, *block.others])
+        if block.others and not n_rows:
+            notes.append(f"columns ignored: {listed(map(shown, block.others))}.")
+        with one_thread():
+            result = model.predict_table(block, coverage)
         writer.write(result)
         columns = list(result)
         n_rows += block.n_rows

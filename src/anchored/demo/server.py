@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from anchored.demo.presets import presets
 from anchored.demo.protocol import MESSAGE_BYTES
 from anchored.demo.sessions import Hub, Limits
+from anchored.serving.hosts import host_check, is_loopback, url_of
 
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -50,7 +50,7 @@ def app(hub: Hub, host: str) -> ASGIApp:
         Route("/static/{name}", static),
         WebSocketRoute("/ws", talk),
     ]
-    return _Guard(Starlette(routes=routes), _host_check(host))
+    return _Guard(Starlette(routes=routes), host_check(host))
 
 
 class _Connection:
@@ -133,51 +133,10 @@ def _headers(host: str) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _host_check(bound: str) -> Callable[[str], bool]:
-    """Whether a Host header names this server, so that no foreign name is pointed at it.
-
-    A server for all interfaces answers to any address, which no foreign page can forge.
-    """
-    names = {"localhost", bound.lower()}
-    everywhere = _is_address(bound) and ipaddress.ip_address(bound).is_unspecified
-    if everywhere:
-        names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-
-    def known(header: str) -> bool:
-        name = _host_name(header)
-        if name in names:
-            return True
-        return _is_address(name) and (everywhere or ipaddress.ip_address(name).is_loopback)
-
-    return known
-
-
-def _host_name(header: str) -> str:
-    """The name or address in a Host header, without the port; empty if it is malformed."""
-    name, _, port = header.rpartition(":")
-    if not port.isdigit() or (":" in name and not name.endswith("]")):
-        name = header
-    if any(c in name for c in " /@,;'\"<>\\") or not name.isascii():
-        return ""
-    return name.strip("[]").lower()
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 def _origin_fits(origin: str | None, host: str, client) -> bool:
     if origin is None:  # no browser; a program may come from this machine alone
-        return client is not None and _is_loopback(client[0])
+        return client is not None and is_loopback(client[0])
     return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
-
-
-def _is_loopback(address: str) -> bool:
-    return _is_address(address) and ipaddress.ip_address(address).is_loopback
 
 
 class _Server(uvicorn.Server):
@@ -239,8 +198,7 @@ def serve(
     presets()  # imports much, which no client should wait for
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=256) as listener:
-        name = f"[{host}]" if ":" in host else host
         if on_listen is not None:
-            on_listen(f"http://{name}:{listener.getsockname()[1]}/")
+            on_listen(url_of(host, listener.getsockname()[1]))
         with contextlib.suppress(KeyboardInterrupt):
             _Server(host, limits or Limits(), on_warm).run([listener])

@@ -34,22 +34,26 @@ def load(path: str | Path) -> "Predictor":
 
     A `ModelFileError` of one line says what is wrong with the file.
     """
-    fitted = file.load(path)
+    return of(file.load(path), str(path))
+
+
+def of(fitted: FittedModel, name: str = "the model") -> "Predictor":
+    """The predictor of a fitted model, ``model_`` of an estimator say; ``name`` is for errors."""
     network = fitted.members.network
     if not network.is_dense:
         raise ModelFileError(
-            f"{path} holds a {network.name}, and only MLP networks are predicted without JAX. "
+            f"{name} holds a {network.name}, and only MLP networks are predicted without JAX. "
             "Use `anchored.load` for this one."
         )
     if fitted.sampled is not None:
         raise ModelFileError(
-            f"{path} has a likelihood of its own, {fitted.sampled.name}, which is not predicted "
+            f"{name} has a likelihood of its own, {fitted.sampled.name}, which is not predicted "
             "without JAX. Use `anchored.load` for this one."
         )
     coverage = fitted.provenance.get("coverage", COVERAGE)
     if not (isinstance(coverage, float) and 0 < coverage < 1):
         raise ModelFileError(
-            f"{path} cannot be used as a model: `provenance/coverage` must be a number between "
+            f"{name} cannot be used as a model: `provenance/coverage` must be a number between "
             f"0 and 1, not {quoted(coverage)}."
         )
     return Predictor(fitted, coverage)

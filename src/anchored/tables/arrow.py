@@ -23,6 +23,12 @@ def pyarrow() -> Any:
     return pyarrow
 
 
+def chunked(column):
+    """A column of a table or of a batch as one of a table."""
+    pa = pyarrow()
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
 def plain_type(kind):
     """Of the two types a column may be turned into, the one for an Arrow type, if any."""
     pa = pyarrow()
@@ -62,6 +68,8 @@ def cells(column, as_text: bool = False, comma: bool = False) -> np.ndarray:
         with contextlib.suppress(pa.ArrowInvalid):
             words = pc.is_in(column, value_set=pa.array(_spellings()))
             return _numbers(pc.if_else(words, pa.scalar(None, column.type), column))
+    if not len(column):
+        return np.empty(0, object)
     # Each different cell is looked at once.
     coded = column.dictionary_encode().unify_dictionaries()
     words = coded.chunk(0).dictionary.to_pylist()

@@ -5,7 +5,8 @@ where another one has words.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ class Numeric:
     has_missing: bool
     form: str = PLAIN
 
-    @property
+    @functools.cached_property
     def feature_names(self) -> tuple[str, ...]:
         return self.name, *([_is_missing(self.name)] if self.has_missing else ())
 
@@ -65,7 +66,7 @@ class Boolean:
     fill: float
     has_missing: bool
 
-    @property
+    @functools.cached_property
     def feature_names(self) -> tuple[str, ...]:
         return f"{self.name}={self.truth}", *([_is_missing(self.name)] if self.has_missing else ())
 
@@ -94,7 +95,7 @@ class Category:
     levels: tuple[str, ...]
     has_missing: bool
 
-    @property
+    @functools.cached_property
     def feature_names(self) -> tuple[str, ...]:
         own = tuple(f"{self.name}={level}" for level in self.levels)
         missing = (_is_missing(self.name),) if self.has_missing else ()
@@ -108,13 +109,19 @@ class Category:
         """Place [row] of the one feature that is 1; any cell can be read."""
         other = len(self.levels)
         missing = other + 1 if self.has_missing else other
-        places: dict[Any, int] = {level: place for place, level in enumerate(self.levels)}
-        if cells.dtype != object:
-            cells = _as_text(cells, self.levels)
-        for cell in set(cells.tolist()) - places.keys():
-            places[cell] = missing if is_missing(cell) else other
-        codes = np.fromiter((places[cell] for cell in cells), np.intp, len(cells))
-        return codes, np.zeros(len(cells), bool)
+        places, _ = self._lookup
+        found = cells.tolist() if cells.dtype == object else self.texts(cells)
+        new = {cell: missing if is_missing(cell) else other for cell in set(found) - places.keys()}
+        codes = (places[cell] if cell in places else new[cell] for cell in found)
+        return np.fromiter(codes, np.intp, len(cells)), np.zeros(len(cells), bool)
+
+    @functools.cached_property
+    def _lookup(self) -> tuple[dict[Any, int], dict[Any, str]]:
+        return _places(self.levels)
+
+    def texts(self, numbers: np.ndarray) -> "list[str | None]":
+        """The level that stands for each number, or text that is no level."""
+        return _texts(numbers, self._lookup[1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,12 +142,12 @@ class Levels:
     values: tuple[tuple[float, ...], ...]
     usual: tuple[float, ...]
 
-    @property
+    @functools.cached_property
     def category(self) -> Category:
         """The part that has a feature for each frequent level."""
         return Category(self.name, self.levels, self.has_missing)
 
-    @property
+    @functools.cached_property
     def feature_names(self) -> tuple[str, ...]:
         return *self.category.feature_names, *(f"{self.name}: {title}" for title in self.titles)
 
@@ -154,11 +161,21 @@ class Levels:
 
     def described(self, cells: np.ndarray) -> np.ndarray:
         """What training targets say of each cell, [row, title]."""
-        if cells.dtype != object:
-            cells = _as_text(cells, self.known)
-        places = {level: place for place, level in enumerate(self.known)}
-        values = np.array([*self.values, self.usual])
-        return values[[places.get(cell, -1) for cell in cells]]
+        places, _ = self._lookup
+        found = cells.tolist() if cells.dtype == object else self.texts(cells)
+        return self._described[[places.get(cell, -1) for cell in found]]
+
+    @functools.cached_property
+    def _lookup(self) -> tuple[dict[Any, int], dict[Any, str]]:
+        return _places(self.known)
+
+    @functools.cached_property
+    def _described(self) -> np.ndarray:
+        return np.array([*self.values, self.usual])
+
+    def texts(self, numbers: np.ndarray) -> "list[str | None]":
+        """As in `Category`."""
+        return _texts(numbers, self._lookup[1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +192,7 @@ class Date:
     cycles: tuple[str, ...]
     has_missing: bool
 
-    @property
+    @functools.cached_property
     def feature_names(self) -> tuple[str, ...]:
         circle = [f"{self.name}: {part} of {c}" for c in self.cycles for part in ("sine", "cosine")]
         missing = (_is_missing(self.name),) if self.has_missing else ()
@@ -272,11 +289,14 @@ def _bad_cell(table: Table, column: Column, row: int) -> TableError:
     )
 
 
-def _as_text(numbers: np.ndarray, levels: Sequence[str]) -> np.ndarray:
-    """The level that stands for each number, or text that is no level."""
-    known = {parse_number(level): level for level in reversed(levels)}
-    words = [None if np.isnan(value) else known.get(value, "") for value in numbers.tolist()]
-    return np.array(words, dtype=object)
+def _places(levels: Sequence[str]) -> tuple[dict[Any, int], dict[Any, str]]:
+    """Where each level stands, and the level that each number is spelt as."""
+    places = {level: place for place, level in enumerate(levels)}
+    return places, {parse_number(level): level for level in reversed(levels)}
+
+
+def _texts(numbers: np.ndarray, spelt: Mapping[Any, str]) -> "list[str | None]":
+    return [None if value != value else spelt.get(value, repr(value)) for value in numbers.tolist()]
 
 
 def _is_missing(name: str) -> str:

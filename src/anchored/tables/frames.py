@@ -5,7 +5,7 @@ Nothing is imported to know a frame, and pyarrow is needed for its own tables al
 
 import datetime
 import decimal
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,22 @@ def is_frame(X: Any) -> bool:
     return isinstance(X, Table) or _home(X) is not None
 
 
-def as_table(X: Any) -> Table:
-    """A data frame of pandas or polars, or a table of Arrow, as a `Table`.
+def as_table(
+    X: Any,
+    names: Collection[str] | None = None,
+    text: Collection[str] = (),
+    n_before: int = 0,
+) -> Table:
+    """A data frame of pandas or polars, or a table or batch of Arrow, as a `Table`.
 
     Names of columns become text. Columns of lists, durations and the like are left out, and a
     note says so.
+
+    Parameters
+    ----------
+    names, text : as in `anchored.tables.reading.read_blocks`; of ``names``, columns of lists and
+        the like are an error.
+    n_before : rows that came before these, for the numbers of rows in messages.
     """
     if isinstance(X, Table):
         return X
@@ -41,26 +52,31 @@ def as_table(X: Any) -> Table:
             f"`X` must be a data frame of pandas or polars or a table of Arrow; "
             f"got {type(X).__name__}."
         )
-    if home == "pyarrow":
-        names, found = list(X.schema.names), _arrow_columns(X)
-    else:
-        names = [str(name) for name in X.columns]
-        read = _pandas_cells if home == "pandas" else _polars_cells
-        found = (read(X.iloc[:, i] if home == "pandas" else X[:, i]) for i in range(X.shape[1]))
-    check_names(names)
+    every = list(X.schema.names) if home == "pyarrow" else [str(name) for name in X.columns]
+    check_names(every)
+    places = [i for i, name in enumerate(every) if names is None or name in names]
     columns, notes = {}, []
-    for name, cells in zip(names, found, strict=True):
-        if isinstance(cells, str):
+    for place in places:
+        name = every[place]
+        cells = _READERS[home](X, place, name in text)
+        if not isinstance(cells, str):
+            columns[name] = check_finite(name, cells, n_before)
+        elif names is None:
             notes.append(f"Column {shown(name)} holds {cells} cells and is left out.")
         else:
-            columns[name] = check_finite(name, cells)
-    return Table(columns, len(X), tuple(notes))
+            raise TableError(
+                f"column {shown(name)} holds {cells} cells; give numbers, text, true and false, "
+                "or dates."
+            )
+    others = tuple(name for name in every if names is not None and name not in names)
+    numbers = np.arange(n_before + 1, n_before + len(X) + 1) if n_before else None
+    return Table(columns, len(X), tuple(notes), others, numbers)
 
 
 def array_table(X: np.ndarray, names: Iterable[str]) -> Table:
     """An array [row, column] of numbers or objects as a `Table` with these names."""
     plain = X.dtype.kind in "iuf"
-    found = [c.astype(np.float64) if plain else _objects(c.tolist(), str(X.dtype)) for c in X.T]
+    found = [c.astype(np.float64) if plain else object_cells(c.tolist(), str(X.dtype)) for c in X.T]
     columns = {}
     for name, cells in zip(names, found, strict=True):
         if isinstance(cells, str):
@@ -81,17 +97,16 @@ def _home(X: Any) -> str | None:
 # Each of these gives cells, or what kind of cells they are that no table can hold.
 
 
-def _arrow_columns(X: Any) -> "Iterable[np.ndarray | str]":
+def _arrow_cells(X: Any, place: int, as_text: bool) -> np.ndarray | str:
     from anchored.tables import arrow
 
-    pa = arrow.pyarrow()
-    whole = X if isinstance(X, pa.Table) else pa.Table.from_batches([X])
-    for column in whole.columns:
-        known = arrow.plain_type(column.type) is not None
-        yield arrow.cells(arrow.plain(column)) if known else str(column.type)
+    column = arrow.chunked(X.column(place))
+    known = arrow.plain_type(column.type) is not None
+    return arrow.cells(arrow.plain(column), as_text) if known else str(column.type)
 
 
-def _pandas_cells(series: Any) -> np.ndarray | str:
+def _pandas_cells(X: Any, place: int, as_text: bool) -> np.ndarray | str:
+    series = X.iloc[:, place]
     kind = getattr(series.dtype, "kind", "O")
     if kind in "iuf":
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -99,17 +114,21 @@ def _pandas_cells(series: Any) -> np.ndarray | str:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind == "M":
         return _moments(series.to_numpy(dtype="datetime64[us]"))
-    return _objects(series.astype(object).tolist(), str(series.dtype))
+    return object_cells(series.astype(object).tolist(), str(series.dtype), as_text)
 
 
-def _polars_cells(series: Any) -> np.ndarray | str:
+def _polars_cells(X: Any, place: int, as_text: bool) -> np.ndarray | str:
+    series = X[:, place]
     kind = series.dtype
     if kind.is_numeric():
         values = series.to_list() if str(kind).startswith("Decimal") else series.to_numpy()
         return np.array(values, np.float64)
     if str(kind).startswith("Datetime"):
         return _moments(series.to_numpy().astype("datetime64[us]"))  # in UTC
-    return _objects(series.to_list(), str(kind))
+    return object_cells(series.to_list(), str(kind), as_text)
+
+
+_READERS = {"pyarrow": _arrow_cells, "pandas": _pandas_cells, "polars": _polars_cells}
 
 
 def _moments(values: np.ndarray) -> np.ndarray:
@@ -122,7 +141,10 @@ def _moments(values: np.ndarray) -> np.ndarray:
     return text_of_words(["" if word == "NaT" else word for word in words], codes)
 
 
-def _objects(values: Sequence[Any], kind: str) -> np.ndarray | str:
+def object_cells(
+    values: Sequence[Any], kind: str = "object", as_text: bool = False
+) -> np.ndarray | str:
+    """A column of Python's objects, or the kind of cells that no table can hold."""
     places: dict[str, int] = {}
     codes = np.empty(len(values), np.intp)
     for row, value in enumerate(values):
@@ -130,7 +152,8 @@ def _objects(values: Sequence[Any], kind: str) -> np.ndarray | str:
         if word is _FOREIGN:
             return kind if kind != "object" else type(value).__name__
         codes[row] = -1 if word is None else places.setdefault(word, len(places))
-    return cells_of_words(list(places), codes)
+    words = list(places)
+    return text_of_words(words, codes) if as_text else cells_of_words(words, codes)
 
 
 def _word(value: Any) -> Any:

@@ -257,6 +257,17 @@ def _one_line(error: Exception) -> str:
     return " ".join(printable.split())[:200].rstrip(".")
 
 
+def files_of(source: str | Path) -> list[str | Path]:
+    """The Parquet files of a folder, in the order of their names; or the file that it is."""
+    folder = Path(source)
+    if not folder.is_dir():
+        return [source]
+    found: list[str | Path] = sorted(folder.rglob("*.parquet"))
+    if not found:
+        raise TableError(f"{_title(source)}: there is no file named *.parquet in this folder.")
+    return found
+
+
 class CSVWriter:
     """Writes blocks of columns to a binary file as CSV, the header first."""
 
@@ -274,3 +285,26 @@ class CSVWriter:
             self._started = True
         options = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
         pa.csv.write_csv(pa.table(dict(columns)), self._file, options)
+
+    def close(self) -> None:
+        """Nothing is left to write."""
+
+
+class ParquetWriter:
+    """Writes blocks of columns to a binary file as Parquet."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self._writer = file, None
+
+    def write(self, columns: dict[str, np.ndarray]) -> None:
+        """Append rows; every block has the same columns."""
+        pa = arrow.pyarrow()
+        part = pa.table(dict(columns))
+        if self._writer is None:
+            self._writer = pa.parquet.ParquetWriter(self._file, part.schema)
+        self._writer.write_table(part)
+
+    def close(self) -> None:
+        """Write what readers look for first."""
+        if self._writer is not None:
+            self._writer.close()
