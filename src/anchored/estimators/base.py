@@ -43,6 +43,7 @@ from anchored.estimators.validation import (
 )
 from anchored.model import file
 from anchored.model.record import FittedModel, disagreement
+from anchored.model.runtime import COVERAGE
 from anchored.prediction.predictive import Predictive
 from anchored.typing import Likelihood, Network
 
@@ -411,6 +412,25 @@ class AnchoredEstimator(Defaults):
         if held_out is not None:
             model = dataclasses.replace(model, held_out=self._checked_held_out(*held_out))
         file.save(model, path)
+
+    def export_onnx(self, path: str | Path, coverage: float = COVERAGE) -> None:
+        """Write the model as an ONNX graph, with intervals of ``coverage`` (`anchored.onnx`).
+
+        Any network goes: JAX's program of it is translated, and an operation that cannot be is
+        named. Needs ``pip install 'anchored[onnx]'``.
+        """
+        check_is_fitted(self, "model_")
+        from anchored.core.onnx_programs import networks
+        from anchored.model import onnx
+
+        ensemble, record = self.ensemble_, self.model_.members.network
+        if record.row_shape is None:
+            raise ValueError(
+                "This model is from a file of version 0.1.0, which does not say the shape of its "
+                "inputs. Fit it again to export it."
+            )
+        made = networks(ensemble.network, ensemble.params, record.row_shape, self._input_type())
+        onnx.write(self.model_, path, coverage, made)
 
     def _checked_held_out(self, X, y) -> tuple[np.ndarray, np.ndarray]:
         encoder = self.model_.encoder
