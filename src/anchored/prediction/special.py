@@ -85,7 +85,7 @@ def quantile(score: float, dof: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=256)
 def quantile_fit(score: float) -> np.ndarray:
-    """Coefficients of the logarithm of a quantile's size, in Chebyshev's polynomials of 2 / dof - 1."""
+    """Coefficients (Chebyshev) of the logarithm of a quantile's size, in 2 / dof - 1."""
     size = min(max(abs(score), _LEAST_SCORE), _MOST_SCORE)
     nodes = chebyshev.chebpts1(_N_SOLVED)
     return chebyshev.chebfit(nodes, _log_quantile(size, (1 + nodes) / 2), _N_SOLVED - 1)

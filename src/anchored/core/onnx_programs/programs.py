@@ -8,8 +8,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from anchored.core.onnx_programs import operations
-from anchored.core.onnx_programs.operations import Operation
-from anchored.core.onnx_programs.values import Scope, Size, Value, sizes
+from anchored.core.onnx_programs.values import Operation, Scope, Size, Value, sizes
 
 # Operations that call a program, and the name of the parameter that it is.
 _CALLS = {

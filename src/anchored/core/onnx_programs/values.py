@@ -4,6 +4,7 @@ A program of JAX has fixed sizes, and a graph must take any number of rows. So t
 twice, for two numbers of rows: a size that differs is a multiple of the rows plus a number.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -111,3 +112,35 @@ class Scope:
         if order == sorted(order):
             return name
         return self.graph.add("Transpose", [name], perm=order)
+
+
+class Operation(NamedTuple):
+    """An operation in both programs, its inputs, and the shapes of its results."""
+
+    few: Any
+    more: Any
+    inputs: list[Value]
+    shapes: list[tuple[Size, ...]]
+
+    @property
+    def kind(self) -> str:
+        return self.few.primitive.name
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return self.few.params
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self.few.outvars[0].aval.dtype)
+
+    def both(self, name: str) -> tuple[Any, Any]:
+        """A parameter in both programs."""
+        return self.few.params[name], self.more.params[name]
+
+
+Translate = Callable[[Scope, Operation], str | list[str]]
+
+
+def named(scope: Scope, operation: Operation) -> list[str]:
+    return [scope.name(value) for value in operation.inputs]
