@@ -11,7 +11,7 @@ from anchored import ConvNet, TextCNN
 from anchored.core.adapters import as_network
 from anchored.core.onnx_programs import networks
 from anchored.model.onnx_graph import OPSET, Graph, onnx_type
-from tests.core.adapters.zoo import import_torch
+from tests.core.adapters.zoo import import_torch, torch_sequence
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(9, 3)).astype(np.float32)
@@ -143,20 +143,7 @@ def test_linen_recurrence():
 
 
 def test_torch_transformer_and_recurrence():
-    nn = import_torch().nn
-
-    class Sequence(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embed = nn.Embedding(10, 8)
-            self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
-            self.recurrent = nn.GRU(8, 8, batch_first=True)
-            self.last = nn.Linear(8, 1)
-
-        def forward(self, tokens):
-            return self.last(self.recurrent(self.layer(self.embed(tokens)))[0][:, -1])
-
-    check(Sequence(), WORDS)
+    check(torch_sequence(), WORDS)
 
 
 def test_torch_convolution():

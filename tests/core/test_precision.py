@@ -146,7 +146,7 @@ def test_held_out_rows_teach_the_noise_in_double_precision(tmp_path):
 
 
 def test_an_unknown_type_is_named():
-    with pytest.raises(ValueError, match="`dtype`.*float32, float64, bfloat16"):
+    with pytest.raises(ValueError, match=r"`dtype`.*float32, float64, bfloat16"):
         short("float16").fit(X, Y)
     with pytest.raises(ValueError, match="`dtype`"):
         Data.make(X, Y, dtype="double")

@@ -65,7 +65,8 @@ class Data:
         """From arrays x [batch, ...], y [batch] or [batch, target] and weights [batch].
 
         A weight w counts a row w times; rows of weight zero do not count at all. Inputs may be a
-        dict or a tuple of arrays. ``dtype`` is what training computes in (`anchored.core.precision`).
+        dict or a tuple of arrays. ``dtype`` is what training computes in: float32, float64 or
+        bfloat16.
         """
         real = real_type(checked_dtype(dtype))
         layout = Layout.of(x) if is_several(x) else None

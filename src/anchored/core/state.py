@@ -17,8 +17,8 @@ import numpy as np
 import optax
 
 from anchored.core.members import Vmapped
-from anchored.core.rows import Data, HostRows, rows_at_once
 from anchored.core.precision import doubled, is_double, real_type
+from anchored.core.rows import Data, HostRows, rows_at_once
 from anchored.core.score_noise import mixed
 from anchored.core.tree import Raveller, is_traced, on_device
 from anchored.errors import bad_value
