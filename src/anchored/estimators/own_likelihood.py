@@ -85,11 +85,12 @@ def is_corrected(likelihood: Any) -> bool:
 
 def correction(likelihood: Any, held: HeldOut, y: np.ndarray, weight: np.ndarray):
     """What held-out rows say of predictives, for targets [row, target] as trained on."""
-    scores = []
-    for start in range(0, len(y), _AT_ONCE):
-        rows = slice(start, start + _AT_ONCE)
-        atoms = getattr(likelihood, "atoms", ())
+    scores, size = [], min(len(y), _AT_ONCE)
+    atoms = getattr(likelihood, "atoms", ())
+    for start in range(0, len(y), size):
+        # The last row again where there are no more: one shape is one program.
+        rows = np.minimum(np.arange(start, start + size), len(y) - 1)
         dist = sample_predictive(likelihood, held.outputs[:, rows], atoms=atoms)
         scores.append(dist.scores(y[rows]))
-    found = np.concatenate(scores)
+    found = np.concatenate(scores)[: len(y)]
     return Conformal.stacked([Conformal.fit(column, weight) for column in found.T])
