@@ -64,7 +64,7 @@ def doubled(when: Callable[..., bool]) -> Callable:
 
 def in_threads_too(function: Callable) -> Callable:
     """The function with the precision of this thread, whichever thread runs it."""
-    double = bool(jax.config.jax_enable_x64)
+    double = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
 
     def run(*args):
         with jax.enable_x64(double):

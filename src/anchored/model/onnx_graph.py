@@ -66,7 +66,7 @@ class Graph:
             "Scan",
             taken,
             [self.fresh() for _ in made],
-            body=onnx.helper.make_graph(body.nodes, self.fresh(), *described),
+            body=onnx.helper.make_graph(body.nodes, self.fresh(), described[0], described[1]),
             num_scan_inputs=len(taken) - n_states,
             **directions,
         )

@@ -1,6 +1,7 @@
 """ONNX nodes of the operations that do the work: products, convolutions, pools and look-ups."""
 
 import string
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def pool(kind: str) -> Translate:
         shape = [product([value.shape[i] for i in others]), Size(0, 1)]
         flat = scope.transposed(scope.name(value), [*others, *along])
         flat = scope.reshaped(flat, shape + [value.shape[i] for i in along])
-        more = {"count_include_pad": 1} if kind == "AveragePool" else {}
+        more: dict[str, Any] = {"count_include_pad": 1} if kind == "AveragePool" else {}
         made = scope.graph.add(
             kind,
             [flat],

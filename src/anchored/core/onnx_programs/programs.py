@@ -91,7 +91,7 @@ def _is_fixed(operation: Operation) -> bool:
     """Whether results are the same for every number of rows, and not too large to keep."""
     fixed = all(not size.times for shape in operation.shapes for size in shape)
     n_values = sum(np.prod([size.plus for size in shape]) for shape in operation.shapes)
-    return fixed and n_values <= _MOST_FOLDED
+    return fixed and bool(n_values <= _MOST_FOLDED)
 
 
 def _folded(operation: Operation) -> list[Value]:
