@@ -85,10 +85,12 @@ def test_images_of_ours():
     check(ConvNet(((4,), (6,)), (10,), 1), IMAGES)
 
 
+@pytest.mark.slow
 def test_texts_of_ours():
     check(TextCNN(10), WORDS)
 
 
+@pytest.mark.slow
 def test_equinox_pools_and_norms():
     eqx = pytest.importorskip("equinox")
 
@@ -129,6 +131,7 @@ def test_nnx_transformer():
     check(Transformer(nnx.Rngs(0)), WORDS)
 
 
+@pytest.mark.slow
 def test_linen_recurrence():
     linen = pytest.importorskip("flax.linen")
 
@@ -142,6 +145,7 @@ def test_linen_recurrence():
     check(Series(), SERIES)
 
 
+@pytest.mark.slow
 def test_torch_transformer_and_recurrence():
     check(torch_sequence(), WORDS)
 

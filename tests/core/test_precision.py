@@ -122,6 +122,7 @@ def test_files_keep_the_type_and_numpy_follows(dtype, tmp_path):
     assert again.prior_.scale[0]["weight"].dtype == (dtype if dtype == "float64" else "float32")
 
 
+@pytest.mark.slow
 def test_half_precision_takes_half_the_room(tmp_path):
     sizes = {}
     for dtype in ("float32", "bfloat16"):
