@@ -285,8 +285,7 @@ def simulated(name, n, rng):
 def test_intervals_cover_simulated_targets(name):
     """Intervals of 90 % cover within two points what those of the truth cover.
 
-    Of whole numbers, and of targets at a limit, that is more than 90 %. Real numbers are corrected
-    by held-out rows.
+    Of whole numbers, and of targets at a limit, that is more than 90 %.
     """
     rng = np.random.default_rng(3)
     likelihood, x, y = simulated(name, 2_000, rng)
@@ -313,7 +312,6 @@ def test_likelihoods_through_the_estimator(name, tmp_path):
     model = AnchoredRegressor(hidden=8, likelihood=likelihood, **SHORT).fit(x, y)
     dist = model.predict_dist(x)
     assert dist.family == "samples"
-    assert (dist.conformal is None) == (name in COUNTS)  # whole numbers are not corrected
     assert np.isfinite(dist.log_density(y)).all()
     assert np.isfinite(dist.crps(y)).all()
     assert model.noise_var_ is None

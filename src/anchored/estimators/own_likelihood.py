@@ -3,9 +3,6 @@
 Targets are standardised if the likelihood has ``standardised(mean, scale)``; else they stay as they
 are. The prior variance is that of highest evidence if the standardised targets were Gaussian, which
 asks how fast the function changes; of the noise the likelihood knows itself.
-
-Predictives of real numbers are corrected by held-out rows, as those of the default are. Whole
-numbers are not: their intervals hold what steps of their probability allow.
 """
 
 from typing import Any
@@ -14,14 +11,10 @@ import numpy as np
 
 from anchored.core.rows import Standardiser
 from anchored.core.sampled import check_likelihood, sample_predictive
-from anchored.error_bars.folds import HeldOut
 from anchored.errors import bad_value
 from anchored.estimators.rows import Rows
 from anchored.model.record import FittedModel, Sampled
-from anchored.prediction.conformal import Conformal
 from anchored.prediction.predictive import Predictive
-
-_AT_ONCE = 1_000  # held-out rows whose draws are held
 
 
 def check(estimator: Any) -> None:
@@ -72,25 +65,4 @@ def predictive(likelihood: Any, model: FittedModel, outputs: np.ndarray) -> Pred
     assert sampled is not None
     trained = trained_on(likelihood, sampled)
     units, atoms = (sampled.mean, sampled.scale), getattr(likelihood, "atoms", ())
-    dist = sample_predictive(trained, outputs, *units, sampled.one_target, atoms)
-    if sampled.conformal is None:
-        return dist
-    return dist.corrected(sampled.conformal.output(0) if sampled.one_target else sampled.conformal)
-
-
-def is_corrected(likelihood: Any) -> bool:
-    """Whether held-out rows say anything of quantiles: not of whole numbers."""
-    return not getattr(likelihood, "discrete", False)
-
-
-def correction(likelihood: Any, held: HeldOut, y: np.ndarray, weight: np.ndarray):
-    """What held-out rows say of predictives, for targets [row, target] as trained on."""
-    scores, size = [], min(len(y), _AT_ONCE)
-    atoms = getattr(likelihood, "atoms", ())
-    for start in range(0, len(y), size):
-        # The last row again where there are no more: one shape is one program.
-        rows = np.minimum(np.arange(start, start + size), len(y) - 1)
-        dist = sample_predictive(likelihood, held.outputs[:, rows], atoms=atoms)
-        scores.append(dist.scores(y[rows]))
-    found = np.concatenate(scores)[: len(y)]
-    return Conformal.stacked([Conformal.fit(column, weight) for column in found.T])
+    return sample_predictive(trained, outputs, *units, sampled.one_target, atoms)

@@ -262,17 +262,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if relevance is not None:
             rows = rows.with_inputs(len(relevance))
         model = self._model(rows, likelihood, n_outputs, first_var, relevance)
-        folds = None
-        if own_likelihood.is_corrected(likelihood) and traits(model.network).vmappable:
-            folds = _folds(len(rows.y), self.n_members, rows.groups)
-        ensemble, others = self._train(random_key(self.random_state), model, folds)
-        if folds is not None and others is not None:
-            held = predict_held_out(others, folds, rows.x, _LEAST_SPREAD)
-            report_fold_failures(others, folds, "intervals are corrected", held is not None)
-            if held is not None:
-                y, weight = rows.y[held.rows], rows.weight[held.rows]
-                found = own_likelihood.correction(likelihood, held, y, weight)
-                sampled = dataclasses.replace(sampled, conformal=found)
+        ensemble, _ = self._train(random_key(self.random_state), model)
         parts = {"regression": None, "classes": None, "sampled": sampled}
         self._train_rows = None
         self._finish(self._fitted(inputs, model, rows, ensemble, **parts), rows, None)

@@ -388,9 +388,6 @@ def _unpack_regression(
 def _pack_sampled(part: Sampled, arrays: dict) -> dict:
     arrays["sampled/mean"] = np.asarray(part.mean, np.float64)
     arrays["sampled/scale"] = np.asarray(part.scale, np.float64)
-    if part.conformal is not None:
-        arrays["sampled/levels"] = part.conformal.levels
-        arrays["sampled/scores"] = part.conformal.scores
     names = ("name", "one_target", "standardises")
     return {name: getattr(part, name) for name in names}
 
@@ -399,8 +396,7 @@ def _unpack_sampled(found: Fields, arrays: Arrays) -> Sampled:
     scale = arrays.take("sampled/scale", (None,), above=0)
     mean = arrays.take("sampled/mean", scale.shape)
     flags = found.flag("one_target"), found.flag("standardises")
-    conformal = _unpack_conformal("sampled", arrays, scale.shape)
-    made = Sampled(found.text("name"), *flags, mean, scale, conformal)
+    made = Sampled(found.text("name"), *flags, mean, scale)
     found.close()
     return made
 
@@ -450,14 +446,12 @@ def _unpack_shape(
     return NoiseShape(network, params, least, most)
 
 
-def _unpack_conformal(
-    where: str, arrays: Arrays, outputs: tuple[int, ...] = ()
-) -> Conformal | None:
+def _unpack_conformal(where: str, arrays: Arrays) -> Conformal | None:
     if f"{where}/levels" not in arrays:
         return None
     levels = arrays.take(f"{where}/levels", (None,), above=0)
-    scores = arrays.take(f"{where}/scores", (len(levels), *outputs))
-    growing = np.all(np.diff(levels) > 0) and np.all(np.diff(scores, axis=0) > 0)
+    scores = arrays.take(f"{where}/scores", (len(levels),))
+    growing = np.all(np.diff(levels) > 0) and np.all(np.diff(scores) > 0)
     if len(levels) < 2 or not growing or levels[-1] >= 1 or np.any(np.abs(scores) > _MAX_SCORE):
         raise ModelFileError(f"the tensor `{where}/levels` has values that are impossible there.")
     return Conformal(levels, scores)

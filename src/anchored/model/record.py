@@ -186,7 +186,6 @@ class Sampled:
     one_target : whether targets came without an axis of outputs.
     standardises : whether the likelihood was that of standardised targets.
     mean, scale : [target] that they were standardised with; else 0 and 1.
-    conformal : correction by held-out rows, of each target; None if there is none.
     """
 
     name: str
@@ -194,7 +193,6 @@ class Sampled:
     standardises: bool
     mean: np.ndarray
     scale: np.ndarray
-    conformal: Conformal | None = None
 
 
 @dataclass(frozen=True, eq=False)
