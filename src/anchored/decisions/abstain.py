@@ -171,7 +171,7 @@ def realised_costs(decisions: Decisions, y, costs: Costs) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True)
-class RiskCoverage:
+class CostCoverage:
     """Cost of the accepted rows against the share of rows that is accepted.
 
     Attributes
@@ -194,7 +194,7 @@ class RiskCoverage:
         return float(np.sum(steps * self.risk) / self.coverage[-1])
 
 
-def risk_coverage(dist: Predictive, y, costs: Costs = "errors", *, actions=None) -> RiskCoverage:
+def cost_coverage(dist: Predictive, y, costs: Costs = "errors", *, actions=None) -> CostCoverage:
     """The curve on rows with known targets ``y``, which the model must not have seen."""
     decisions = decide(dist, costs, actions=actions)
     cost = realised_costs(decisions, y, costs)
@@ -205,7 +205,7 @@ def risk_coverage(dist: Predictive, y, costs: Costs = "errors", *, actions=None)
     error = np.sqrt(spread / np.maximum(n - 1, 1))
     threshold = decisions.least_cost[order]
     last = np.append(threshold[1:] > threshold[:-1], True)  # equal ones are accepted together
-    return RiskCoverage(threshold[last], (n / len(n))[last], risk[last], error[last])
+    return CostCoverage(threshold[last], (n / len(n))[last], risk[last], error[last])
 
 
 def choose_reject(
@@ -224,7 +224,7 @@ def choose_reject(
     """
     if not 0.5 <= confidence < 1:
         raise bad_value("confidence", confidence, "from 0.5 to 1, 1 excluded")
-    curve = risk_coverage(dist, y, costs, actions=actions)
+    curve = cost_coverage(dist, y, costs, actions=actions)
     n = curve.coverage * len(dist.mean)
     told = n >= min(_LEAST_ROWS, len(dist.mean))
     # One row of the largest cost more: no run of rows without an error is taken for sureness.

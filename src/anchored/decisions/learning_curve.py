@@ -11,16 +11,18 @@ import dataclasses
 import math
 from typing import Any
 
+import jax
 import numpy as np
 from scipy import linalg
 from sklearn.base import clone, is_classifier
 
+from anchored.core.networks import MLP
+from anchored.decisions.acquire import features
 from anchored.errors import bad_value
 from anchored.estimators import AnchoredRegressor
 from anchored.exact import gp
 from anchored.exact.evidence import one_blas_thread
 from anchored.exact.kernels import EXACT
-from anchored.core.networks import MLP
 from anchored.metrics import log_loss
 from anchored.tables.frames import as_table, is_frame
 
@@ -127,8 +129,6 @@ def has_twin(model: Any) -> bool:
 
 @one_blas_thread
 def _by_twin(model: Any, X, n_rows: int, n: int, rng: np.random.Generator) -> MoreRows:
-    from anchored.decisions.acquire import features
-
     z = features(model, X)
     regression = model.model_.regression
     scale = float(regression.scale[0])
@@ -159,9 +159,11 @@ def epistemic_curve(kernel, z: np.ndarray, n_fitted: int, noise_var: float) -> n
     """
     fitted, rest = z[:n_fitted], z[n_fitted:]
     gp_of = gp.condition(kernel, fitted, np.zeros(n_fitted), noise_var)
-    cross = gp.covariance(kernel, fitted, rest)
+    with jax.enable_x64(True):
+        cross = np.asarray(kernel.covariance(fitted, rest))
+        before = np.mean(np.asarray(kernel.variance(rest)))
     solved = linalg.solve_triangular(gp_of.factors[0], cross, lower=True)
-    return np.mean(gp.variance(kernel, rest)) - np.cumsum(np.square(solved).mean(axis=1))
+    return before - np.cumsum(np.square(solved).mean(axis=1))
 
 
 def _carried_on(sizes, curve, n_now: int, n_then: int) -> tuple[float, float, float]:
