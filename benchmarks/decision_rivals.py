@@ -134,10 +134,15 @@ def _lowest(negative, space: Space, rng, best: np.ndarray) -> Point:
     near = np.clip(np.repeat(best, 40, axis=0) + 0.05 * rng.normal(size=(200, best.shape[1])), 0, 1)
     rows = np.concatenate([space.random(rng, _N_CANDIDATES), near])
     found = rows[np.argsort(negative(rows))[:_N_STARTS]]
+    nudges = 1e-6 * np.eye(best.shape[1])
+
+    def with_slope(row: np.ndarray):  # one call for all differences
+        values = negative(np.concatenate([row[None], row + nudges]))
+        return values[0], (values[1:] - values[0]) / 1e-6
+
+    bounds, most = [(0, 1)] * best.shape[1], {"maxiter": 20}
     ends = [
-        optimize.minimize(
-            lambda r: negative(r)[0], start, bounds=[(0, 1)] * len(start), options={"maxiter": 20}
-        ).x
+        optimize.minimize(with_slope, start, jac=True, bounds=bounds, options=most).x
         for start in found
     ]
     ends = np.concatenate([space.snapped(np.clip(ends, 0, 1)), space.snapped(found)])
