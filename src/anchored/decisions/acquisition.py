@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betainc, gammaln
 
-from anchored.decisions.space import Integer, Space
+from anchored.decisions.space import Integer, Space, features
 from anchored.typing import Array
 
 _N_SPREAD, _N_NEAR = 1_024, 512  # candidates all over the space, and near the best points
@@ -93,27 +93,43 @@ def draw_worth(belief: Belief, z: Array) -> Array:
     return worth
 
 
+class Steps(NamedTuple):
+    """A whole number: where its coordinate is, and what it means."""
+
+    place: int
+    dimension: Integer
+
+
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What a compiled search has of a space."""
+    """All that a compiled search has of a space, so that spaces alike share a program."""
 
-    space: Space
+    is_choice: tuple[bool, ...]  # [coordinate]
+    integers: tuple[Steps, ...]
+
+    @classmethod
+    def of(cls, space: Space) -> "Shape":
+        starts = np.cumsum([0, *space.widths[:-1]]).tolist()
+        found = [
+            Steps(start, dimension)
+            for start, dimension in zip(starts, space.dimensions, strict=True)
+            if isinstance(dimension, Integer)
+        ]
+        return cls(tuple(space.is_choice.tolist()), tuple(found))
 
     def snap(self, u: Array) -> Array:
         """Whole numbers at their places; categories stay."""
-        for dimension, start in zip(self.space.dimensions, self._starts, strict=True):
-            if isinstance(dimension, Integer):
-                low, high = dimension._ends()
-                value = low + u[..., start] * (high - low)
-                value = jnp.exp(value) if dimension.log else value
-                value = jnp.clip(jnp.round(value), dimension.low, dimension.high)
-                value = jnp.log(value) if dimension.log else value
-                u = u.at[..., start].set((value - low) / (high - low))
+        for place, dimension in self.integers:
+            low, high = dimension.ends
+            value = low + u[..., place] * (high - low)
+            value = jnp.exp(value) if dimension.log else value
+            value = jnp.clip(jnp.round(value), dimension.low, dimension.high)
+            value = jnp.log(value) if dimension.log else value
+            u = u.at[..., place].set((value - low) / (high - low))
         return u
 
-    @property
-    def _starts(self) -> list[int]:
-        return np.cumsum([0, *self.space.widths[:-1]]).tolist()
+    def features(self, u: Array) -> Array:
+        return features(u, np.array(self.is_choice))
 
 
 class Trials(NamedTuple):
@@ -159,7 +175,7 @@ def discrete(space: Space) -> np.ndarray:
 def search(worth, space: Space, belief: Belief, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
     """Places [end, coordinate] where the worth is high, and their worth, best first."""
     with jax.enable_x64(True):
-        ends, worths = _search_one(worth, Shape(space), belief, trials)
+        ends, worths = _search_one(worth, Shape.of(space), belief, trials)
     order = np.argsort(-np.asarray(worths), kind="stable")
     return np.asarray(ends)[order], np.asarray(worths)[order]
 
@@ -169,7 +185,7 @@ def search_functions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same for each of some drawn functions: [function, end, ...]."""
     with jax.enable_x64(True):
-        ends, worths = _search_many(Shape(space), belief, trials)
+        ends, worths = _search_many(Shape.of(space), belief, trials)
     order = np.argsort(-np.asarray(worths), axis=1, kind="stable")
     ends = np.take_along_axis(np.asarray(ends), order[..., None], axis=1)
     return ends, np.take_along_axis(np.asarray(worths), order, axis=1)
@@ -205,15 +221,15 @@ def _searched(worth, shape: Shape, trials: Trials):
 
     Each phase has the worth in its program once, because that is most of what is compiled.
     """
-    space = shape.space
+    moves = ~np.array(shape.is_choice)
 
     def value(u: Array) -> Array:
-        return worth(space.features(u))
+        return worth(shape.features(u))
 
     first = value(trials.candidates)
     _, top = jax.lax.top_k(first, _N_STARTS)
     starts = trials.candidates[top]
-    ends, worths = _climbed(value, starts, ~space.is_choice)
+    ends, worths = _climbed(value, starts, moves)
     if len(trials.masks):
         ends, worths = _swapped(value, shape.snap(ends), shape, trials)
     return jnp.concatenate([ends, starts]), jnp.concatenate([worths, first[top]])
@@ -249,7 +265,7 @@ def _swapped(value, u: Array, shape: Shape, trials: Trials) -> tuple[Array, Arra
 
     def step(i, carry):
         u, values = carry
-        to = jnp.where(shape.space.is_choice, trials.choices[i], u + trials.shifts[i])
+        to = jnp.where(np.array(shape.is_choice), trials.choices[i], u + trials.shifts[i])
         changed = trials.masks[i] & (i > 0)  # the first look is at what is there
         tried = shape.snap(jnp.clip(jnp.where(changed, to, u), 0.0, 1.0))
         tried_values = value(tried)

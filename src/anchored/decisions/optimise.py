@@ -265,7 +265,9 @@ class Optimiser:
                 found.append(point)
                 seen.add(_key(point))
         missing = n - len(found)
-        return found + (self._random_points(missing, seed_of(seed), [*others, *found]) if missing else [])
+        if missing:
+            found += self._random_points(missing, seed, [*others, *found])
+        return found
 
     # Models
 
@@ -290,10 +292,6 @@ class Optimiser:
         return self.surrogate.fit(known, (*seed, part), n_drawn)
 
 
-def seed_of(seed) -> tuple[int, ...]:
-    return tuple(int(s) for s in seed)
-
-
 @dataclasses.dataclass(frozen=True)
 class _Rows:
     u: np.ndarray  # [row, coordinate]
@@ -314,8 +312,8 @@ class _Rows:
 
     @property
     def best(self) -> np.ndarray:
-        """The points of lowest value, feasible ones first."""
-        return self.u[np.lexsort((self.y, ~self.feasible))[:_N_BEST]]
+        """The points of lowest value, feasible ones first; always as many, or more is compiled."""
+        return self.u[np.resize(np.lexsort((self.y, ~self.feasible))[:_N_BEST], _N_BEST)]
 
     def belief(self, models: list) -> Belief:
         mean, scale = self._moments(0)

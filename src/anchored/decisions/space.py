@@ -30,11 +30,11 @@ class Float:
         _check_range(self, math.isfinite)
 
     def place(self, value: Any) -> float:
-        low, high = self._ends()
+        low, high = self.ends
         return (self._scaled(value) - low) / (high - low)
 
     def value(self, place: float) -> float:
-        low, high = self._ends()
+        low, high = self.ends
         found = low + place * (high - low)
         return float(min(max(math.exp(found) if self.log else found, self.low), self.high))
 
@@ -44,7 +44,8 @@ class Float:
     def _scaled(self, value: float) -> float:
         return math.log(value) if self.log else float(value)
 
-    def _ends(self) -> tuple[float, float]:
+    @property
+    def ends(self) -> tuple[float, float]:
         return self._scaled(self.low), self._scaled(self.high)
 
 
@@ -64,11 +65,11 @@ class Integer:
         return self.high - self.low + 1
 
     def place(self, value: Any) -> float:
-        low, high = self._ends()
+        low, high = self.ends
         return (self._scaled(value) - low) / (high - low)
 
     def value(self, place: float) -> int:
-        low, high = self._ends()
+        low, high = self.ends
         found = low + place * (high - low)
         return int(min(max(round(math.exp(found) if self.log else found), self.low), self.high))
 
@@ -78,7 +79,8 @@ class Integer:
     def _scaled(self, value: float) -> float:
         return math.log(value) if self.log else float(value)
 
-    def _ends(self) -> tuple[float, float]:
+    @property
+    def ends(self) -> tuple[float, float]:
         return self._scaled(self.low - 0.5), self._scaled(self.high + 0.5)
 
 
@@ -189,7 +191,7 @@ class Space:
 
     def features(self, rows):
         """What networks take: numbers from -1 to 1. NumPy's or JAX's arrays."""
-        return (2 * rows - 1) * np.where(self.is_choice, _ONE_HOT, 1.0)
+        return features(rows, self.is_choice)
 
     @property
     def is_choice(self) -> np.ndarray:
@@ -239,3 +241,8 @@ class Space:
         for name, dimension in zip(self.names, self.dimensions, strict=True):
             if not dimension.allows(point[name]):
                 raise bad_value(f"x[{name!r}]", point[name], f"within {dimension}")
+
+
+def features(rows, is_choice: np.ndarray):
+    """Coordinates as networks take them; ``is_choice`` tells those of categories."""
+    return (2 * rows - 1) * np.where(is_choice, _ONE_HOT, 1.0)
