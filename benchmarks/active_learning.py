@@ -1,7 +1,8 @@
 """Active learning on real tables: labels needed for the error of a random half of the pool.
 
-Of each table 1,000 rows are the pool and 2,000 others the test. Members are trained on 100 labels at
-random; then 25 rows at a time are labelled, as a method says, up to 500. Rows are encoded without
+Of each table 1,000 rows are the pool and 2,000 others the test. Members are trained on 100 labels
+at random; then 25 rows at a time are labelled, as a method says, up to 500. Rows are encoded
+without
 their targets, and inputs are standardised by the pool, whose inputs are known. The prior and the
 noise are those of highest evidence at the first labels and again at each doubling.
 

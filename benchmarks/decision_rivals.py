@@ -83,7 +83,9 @@ def sklearn_gp(problem: Problem, seed: int, first: First) -> Search:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(u, y)
 
-        def negative(rows, model=model, best=y.min()):
+        best = y.min()
+
+        def negative(rows, model=model, best=best):
             mean, scale = model.predict(np.atleast_2d(rows), return_std=True)
             z = (best - mean) / np.maximum(scale, 1e-9)
             return -np.maximum(scale, 1e-9) * (z * stats.norm.cdf(z) + stats.norm.pdf(z))

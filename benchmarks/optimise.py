@@ -77,7 +77,11 @@ def run(path: Path, problems, methods, seeds: int, minutes: float) -> None:
                 record["searches"][label] = run_one(problem, search, seed)
                 write_whole(path, (json.dumps(record) + "\n").encode())
                 found = record["searches"][label]
-                print(label, f"{min(found['values']):.5g} {np.mean(found['seconds']):.2f} s", flush=True)
+                print(
+                    label,
+                    f"{min(found['values']):.5g} {np.mean(found['seconds']):.2f} s",
+                    flush=True,
+                )
 
 
 def _installed(method: str) -> bool:

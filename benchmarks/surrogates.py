@@ -62,7 +62,11 @@ def run(minutes: float) -> None:
                 found = run_one(REPORTED[name], n_rounds, surrogate, seed)
                 record["searches"][label] = found
                 write_whole(RECORD, (json.dumps(record) + "\n").encode())
-                print(label, f"{min(found['values']):.5g} {np.mean(found['seconds']):.2f} s", flush=True)
+                print(
+                    label,
+                    f"{min(found['values']):.5g} {np.mean(found['seconds']):.2f} s",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,11 @@ SPACE = {
 
 def yield_of(point: dict) -> float:
     """Stands for an experiment; the best is 10 at 65 degrees, a dose of 0.5, 8 stirs, ethanol."""
-    off = (point["temperature"] - 65) / 20, math.log10(point["dose"] / 0.5), (point["stirs"] - 8) / 8
+    off = (
+        (point["temperature"] - 65) / 20,
+        math.log10(point["dose"] / 0.5),
+        (point["stirs"] - 8) / 8,
+    )
     solvent = {"water": 0.5, "ethanol": 1.0, "acetone": 0.8}[point["solvent"]]
     return 10 * solvent * math.exp(-sum(o * o for o in off))
 

@@ -45,7 +45,10 @@ def test_numbers_are_decided_by_the_quantile_that_costs_say():
     """Too little costs three times too much: the best order is the 75 % quantile."""
     dist = normal([0.0, 10.0], [1.0, 2.0])
     actions = np.linspace(-3, 15, 1_801)
-    costs = lambda y, a: np.where(y > a, 3 * (y - a), a - y)
+
+    def costs(y, a):
+        return np.where(y > a, 3 * (y - a), a - y)
+
     found = decide(dist, costs, actions=actions)
     np.testing.assert_allclose(
         actions[found.action], dist.quantiles([0.75])[0], atol=0.04
@@ -84,7 +87,9 @@ def test_a_threshold_chosen_on_some_rows_holds_on_others():
 
 def test_what_is_wrong_is_named():
     dist, y = drawn(0, 50)
-    with pytest.raises(ValueError, match=r"`costs` must be finite numbers \[3 classes, 2 actions\]"):
+    with pytest.raises(
+        ValueError, match=r"`costs` must be finite numbers \[3 classes, 2 actions\]"
+    ):
         decide(dist, [[0, 1], [1, 0]])
     with pytest.raises(ValueError, match="`costs` must be a matrix"):
         decide(dist, "error")

@@ -41,7 +41,10 @@ def joint_information(p, taken):
     n_members, _, n_classes = p.shape
     joint = np.array(
         [
-            [np.prod([p[m, r, k] for r, k in zip(taken, labels, strict=True)]) for m in range(n_members)]
+            [
+                np.prod([p[m, r, k] for r, k in zip(taken, labels, strict=True)])
+                for m in range(n_members)
+            ]
             for labels in itertools.product(range(n_classes), repeat=len(taken))
         ]
     )
@@ -62,7 +65,7 @@ def test_labels_are_taken_for_their_joint_information():
 
 
 def test_drawn_joint_labels_still_find_rows_that_tell_something():
-    """Ten rows tell the members apart, the others nothing: with 3^10 joint labels some are drawn."""
+    """Ten rows tell the members apart, the others nothing; of 3^10 joint labels some are drawn."""
     rng = np.random.default_rng(2)
     p = np.repeat(rng.dirichlet(np.ones(3), size=(1, 30)), 40, axis=0)
     p[:, :10] = rng.dirichlet(np.full(3, 0.3), size=(40, 10))

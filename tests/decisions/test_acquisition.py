@@ -55,12 +55,12 @@ class _Bowl:
         return value, jnp.full(len(z), 0.01)
 
 
-
-
 def test_the_search_finds_numbers_whole_numbers_and_categories():
     space = Space({"x": Float(0, 1), "n": Integer(0, 10), "kind": Category(("a", "b", "c"))})
     trials = draw_trials(space, np.random.default_rng(0), np.empty((0, 5)))
-    ends, worths = search(improvement_worth, space, Belief(_Bowl(), np.float64(0.1), (), ()), trials)
+    ends, worths = search(
+        improvement_worth, space, Belief(_Bowl(), np.float64(0.1), (), ()), trials
+    )
     (point,) = space.decode(ends[:1])
     assert point["n"] == 4
     assert point["kind"] == "c"

@@ -33,7 +33,9 @@ def test_values_are_those_of_the_members(fitted):
     )
     marginal = ours.student_t(torch.tensor(x))
     assert marginal.distribution.df.unique().tolist() == [3.0]
-    np.testing.assert_allclose(marginal.mean[..., 0].numpy(), members.mean(0).reshape(5, 7), rtol=1e-4)
+    np.testing.assert_allclose(
+        marginal.mean[..., 0].numpy(), members.mean(0).reshape(5, 7), rtol=1e-4
+    )
 
 
 def test_gradients_are_those_of_finite_differences(fitted):

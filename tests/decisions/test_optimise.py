@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from anchored.decisions import acquisition
-from anchored.decisions import Category, Float, Integer, Optimiser
+from anchored.decisions import Category, Float, Integer, Optimiser, acquisition
 from anchored.decisions.surrogate import Networks
 from anchored.exact import gp
 

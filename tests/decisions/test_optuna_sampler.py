@@ -18,7 +18,13 @@ def test_it_samples_every_kind_of_parameter_together():
         share = trial.suggest_float("share", 0, 1, step=0.25)
         n = trial.suggest_int("n", 2, 10, step=2)
         kind = trial.suggest_categorical("kind", ["a", (1, 2), None])
-        return (x - 0.3) ** 2 + abs(math.log10(rate) + 1) + abs(share - 0.5) + abs(n - 6) + (kind == "a")
+        return (
+            (x - 0.3) ** 2
+            + abs(math.log10(rate) + 1)
+            + abs(share - 0.5)
+            + abs(n - 6)
+            + (kind == "a")
+        )
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Optuna's, of choices that its storages cannot keep

@@ -21,7 +21,11 @@ SPACE = Space(
 
 
 @given(
-    st.floats(1e-4, 1.0), st.integers(1, 300), st.floats(-2, 3), st.integers(-3, 4), st.integers(0, 3)
+    st.floats(1e-4, 1.0),
+    st.integers(1, 300),
+    st.floats(-2, 3),
+    st.integers(-3, 4),
+    st.integers(0, 3),
 )
 def test_decoding_undoes_encoding(rate, depth, share, n, kind):
     point = {"rate": rate, "depth": depth, "share": share, "n": n}

@@ -1,6 +1,7 @@
 """The three loops of decisions run, and do what they say."""
 
 import numpy as np
+
 from examples import abstain_loop, label_loop, optimise_loop
 
 

@@ -5,12 +5,12 @@
 
 from importlib import import_module
 
-from anchored.decisions.abstain import Decisions as Decisions
 from anchored.decisions.abstain import CostCoverage as CostCoverage
+from anchored.decisions.abstain import Decisions as Decisions
 from anchored.decisions.abstain import choose_reject as choose_reject
+from anchored.decisions.abstain import cost_coverage as cost_coverage
 from anchored.decisions.abstain import decide as decide
 from anchored.decisions.abstain import realised_costs as realised_costs
-from anchored.decisions.abstain import cost_coverage as cost_coverage
 from anchored.decisions.acquire import acquire as acquire
 from anchored.decisions.learning_curve import MoreRows as MoreRows
 from anchored.decisions.learning_curve import what_would_more_rows_buy as what_would_more_rows_buy

@@ -134,7 +134,9 @@ def checked_costs(costs: Costs, n_classes: int, actions: Sequence | None = None)
     matrix = np.asarray(costs, np.float64)
     n_actions = matrix.shape[-1] if actions is None else len(actions)
     if matrix.shape != (n_classes, n_actions) or not np.isfinite(matrix).all():
-        raise bad_value("costs", costs, f"finite numbers [{n_classes} classes, {n_actions} actions]")
+        raise bad_value(
+            "costs", costs, f"finite numbers [{n_classes} classes, {n_actions} actions]"
+        )
     return matrix
 
 
@@ -152,9 +154,9 @@ def _expected_of_numbers(dist: Predictive, costs: Costs, actions: Sequence | Non
 
 
 def realised_costs(decisions: Decisions, y, costs: Costs) -> np.ndarray:
-    """What each accepted row cost [row], by the classes or numbers ``y`` that came; NaN if rejected.
+    """What each row cost [row], by the classes (by number) or numbers ``y`` that came.
 
-    Classes are given by number.
+    Rejected rows have NaN.
     """
     y, accepted = np.asarray(y), np.flatnonzero(~decisions.rejected)
     found = np.full(len(y), np.nan)
@@ -219,8 +221,8 @@ def choose_reject(
 ) -> float:
     """The highest `reject` at which accepted rows cost at most ``most_cost`` on average.
 
-    It is chosen on held-out rows: going from the surest rows on, the mean cost plus its standard
-    error, as wide as ``confidence`` asks for, must stay at or below ``most_cost``.
+    It is chosen on held-out rows: the mean cost of those that are accepted plus its standard
+    error, as wide as ``confidence`` asks for, is at or below ``most_cost``.
     """
     if not 0.5 <= confidence < 1:
         raise bad_value("confidence", confidence, "from 0.5 to 1, 1 excluded")
@@ -231,9 +233,7 @@ def choose_reject(
     largest = float(np.max(decide(dist, costs, actions=actions).costs))
     bound = (n * curve.risk + largest) / (n + 1)
     bound = bound + NormalDist().inv_cdf(confidence) * curve.risk_error
-    broken = np.flatnonzero(told & (bound > most_cost))
-    end = broken[0] if len(broken) else len(bound)
-    fine = np.flatnonzero(told[:end])
+    fine = np.flatnonzero(told & (bound <= most_cost))
     if not len(fine):
         raise ValueError(
             f"`most_cost` {most_cost:g} is not kept by the surest rows: they cost "

@@ -202,5 +202,9 @@ def _n_rows(X) -> int:
 def features(model: Any, X) -> np.ndarray:
     """Inputs as networks take them."""
     encoder = model.model_.encoder
-    x = np.asarray(X) if encoder is None else encoded_inputs(model, X, encoder, model.model_.columns)
+    x = (
+        np.asarray(X)
+        if encoder is None
+        else encoded_inputs(model, X, encoder, model.model_.columns)
+    )
     return np.asarray(model.model_.standardised(x), np.float64).reshape(len(x), -1)

@@ -155,7 +155,9 @@ def draw_trials(space: Space, rng: np.random.Generator, best: np.ndarray) -> Tri
         keep = (changed < 0.5) | space.is_choice  # about half of the numbers stay
         near = space.snapped(np.where(keep, near, best[rng.integers(len(best), size=_N_NEAR)]))
     shape = (_SWAPS if discrete(space).any() else 0, _N_STARTS)
-    columns = rng.choice(np.flatnonzero(discrete(space)), size=shape) if shape[0] else np.zeros(shape)
+    columns = (
+        rng.choice(np.flatnonzero(discrete(space)), size=shape) if shape[0] else np.zeros(shape)
+    )
     choices = space.random(rng, int(np.prod(shape))).reshape(*shape, space.n_coordinates)
     steps = rng.choice([-2, -1, 1, 2], size=(*shape, 1)) / np.maximum(space.steps, 1)
     return Trials(
@@ -180,9 +182,7 @@ def search(worth, space: Space, belief: Belief, trials: Trials) -> tuple[np.ndar
     return np.asarray(ends)[order], np.asarray(worths)[order]
 
 
-def search_functions(
-    space: Space, belief: Belief, trials: Trials
-) -> tuple[np.ndarray, np.ndarray]:
+def search_functions(space: Space, belief: Belief, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
     """The same for each of some drawn functions: [function, end, ...]."""
     with jax.enable_x64(True):
         ends, worths = _search_many(Shape.of(space), belief, trials)
@@ -254,9 +254,7 @@ def _climbed(value, u: Array, moves: np.ndarray) -> tuple[Array, Array]:
 
     zero, lowest = jnp.zeros_like(u), jnp.full(len(u), -jnp.inf)
     # One more step than moves, to look at the last.
-    *_, best, best_value = jax.lax.fori_loop(
-        0, _CLIMB_STEPS + 1, step, (u, zero, zero, u, lowest)
-    )
+    *_, best, best_value = jax.lax.fori_loop(0, _CLIMB_STEPS + 1, step, (u, zero, zero, u, lowest))
     return best, best_value
 
 

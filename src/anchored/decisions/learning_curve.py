@@ -107,8 +107,10 @@ def what_would_more_rows_buy(
     may = has_twin(model) and n_rows <= TWIN_ROWS
     if source == "twin" and not may:
         raise bad_value(
-            "source", source, f'"subsamples": only a regressor of one target on its own scale and '
-            f"at most {TWIN_ROWS} rows has an exact curve"
+            "source",
+            source,
+            f'"subsamples": only a regressor of one target on its own scale and '
+            f"at most {TWIN_ROWS} rows has an exact curve",
         )
     rng = np.random.default_rng(random_state)
     if may and source != "subsamples":

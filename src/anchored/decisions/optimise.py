@@ -322,7 +322,9 @@ class _Rows:
             best = (self.y[self.feasible].min() - mean) / scale
         limits = [-self._moments(p)[0] / self._moments(p)[1] for p in range(1, len(models))]
         # Functions are mapped one by one, so limits come as a tuple of numbers.
-        return Belief(models[0], np.float64(best), tuple(models[1:]), tuple(map(np.float64, limits)))
+        return Belief(
+            models[0], np.float64(best), tuple(models[1:]), tuple(map(np.float64, limits))
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -79,7 +79,9 @@ class AnchoredSampler(optuna.samplers.BaseSampler):
         for one, limit in zip(told, limits, strict=True):
             y = one.value if one.state == _States.COMPLETE else math.nan
             if n_constraints == 0 or limit is not None:
-                optimiser.tell(_point(one.params, search_space), y, limit if n_constraints else None)
+                optimiser.tell(
+                    _point(one.params, search_space), y, limit if n_constraints else None
+                )
         running = study.get_trials(deepcopy=False, states=(_States.RUNNING,))
         open_ones = [t for t in running if t.number != trial.number and _has(t, search_space)]
         optimiser.pending = [_point(t.params, search_space) for t in open_ones]
