@@ -120,13 +120,13 @@ def what_would_more_rows_buy(
 
 def has_twin(model: Any) -> bool:
     """Whether a fitted model has a twin whose variance is that of one target."""
-    record = model.model_
-    plain = isinstance(model, AnchoredRegressor) and record.regression is not None
-    if not plain or record.regression.warp is not None or record.regression.noise_var is None:
+    regression = model.model_.regression
+    if not isinstance(model, AnchoredRegressor) or regression is None:
+        return False
+    if regression.warp is not None or regression.noise_var is None or len(regression.scale) > 1:
         return False
     network = model.ensemble_.network
-    known = isinstance(network, MLP) and network.activation in EXACT
-    return known and len(record.regression.scale) == 1
+    return isinstance(network, MLP) and network.activation in EXACT
 
 
 @one_blas_thread

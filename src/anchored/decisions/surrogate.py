@@ -81,14 +81,15 @@ def tune(known: Known, hidden: tuple[int, ...]) -> Tuned:
     """Prior, relevances and noise by the evidence of the twin, on the latest rows if many."""
     family, n_columns = _Family(known.columns, hidden), max(known.columns) + 1
     x, y = known.x[-_TUNED_ROWS:], known.y[-_TUNED_ROWS:]
-    filled = [_filled(a, capacity(len(x))) for a in (x, y[:, None])]
-    weight = np.where(np.arange(capacity(len(x))) < len(x), 1.0, _NO_WEIGHT)
+    room = capacity(len(x))
+    rows, targets = _filled(x, room), _filled(y[:, None], room)
+    weight = np.where(np.arange(room) < len(x), 1.0, _NO_WEIGHT)
     parts = [_FIRST_VAR, *[_RELEVANCE] * n_columns, _NOISE]
     centre, spread = np.log([p[0] for p in parts]), np.array([p[1] for p in parts])
 
     def negative(theta: np.ndarray):
         value, in_kernel, in_noise = gp.evidence_gradient(
-            family, theta[:-1], *filled, np.exp(theta[-1:]), weight
+            family, theta[:-1], rows, targets, np.exp(theta[-1:]), weight
         )
         z = (theta - centre) / spread
         return 0.5 * z @ z - value, z / spread - np.concatenate([in_kernel, in_noise])
@@ -200,8 +201,8 @@ def _draw_networks(rng: np.random.Generator, kernel: Kernel, n_features: int, n:
     width = _WIDTH if len(variances) == 2 else _WIDTH // 4
     layers, n_in = [], n_features
     for bias_var, weight_var in variances[:-1]:
-        first = n_in if not layers else 1  # the input layer's variance is for each weight
-        scale = np.sqrt(np.asarray(weight_var) / (1 if first > 1 or not layers else n_in))
+        share = n_in if layers else 1  # of the input layer the variance is that of each weight
+        scale = np.sqrt(np.asarray(weight_var) / share)
         weight = rng.normal(size=(n, n_in, width)) * np.reshape(scale, (-1, 1))
         bias = rng.normal(size=(n, width)) * np.sqrt(np.asarray(bias_var))
         layers.append((weight, bias[:, None]))
