@@ -57,7 +57,7 @@ def test_a_batch_has_different_points_and_compiles_nothing_again():
     assert optimiser.pending == []
     programs = (acquisition._search_many, acquisition._search_one, gp._compiled_covariance_of)
     before = [program._cache_size() for program in programs]
-    optimiser.tell(optimiser.ask(), 0.0)
+    optimiser.tell(optimiser.ask(), [0.0])
     optimiser.tell(optimiser.ask(6), np.arange(6))
     other = Optimiser({"a": Float(1.0, 9.0, log=True), "b": Float(-1, 0)}, n_initial=2)
     other.tell([{"a": 2.0, "b": -0.5}, {"a": 3.0, "b": -0.1}], [1.0, 2.0])

@@ -4,6 +4,7 @@ Each member is a function of the posterior, which is what BoTorch's ensembles ar
 are computed by JAX, and so are their gradients.
 """
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -16,8 +17,11 @@ from anchored.errors import bad_value
 
 try:
     import torch
-    from botorch.models.ensemble import EnsembleModel
-    from botorch.posteriors.torch import TorchPosterior
+
+    with warnings.catch_warnings():  # of PyTorch, about what BoTorch imports
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from botorch.models.ensemble import EnsembleModel
+        from botorch.posteriors.torch import TorchPosterior
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "`AnchoredModel` needs BoTorch: pip install torch==2.13.0 botorch"
