@@ -129,10 +129,14 @@ def verdict(runs: dict[str, dict[str, np.ndarray]]) -> str:
         + np.hypot(standard_error(found[DEFAULT]), standard_error(found["GP-EI"]))
         for found in several
     )
-    if several:
-        end = f"It is within one standard error of GP-EI or better on {near} of {len(several)}."
-    else:
-        end = "The record has one seed, so there are no error bars: this shows no order of methods."
+    end = (
+        f"It is within one standard error of GP-EI or better on {near} of {len(several)} with one."
+    )
+    lone = sum(len(r[DEFAULT]) == 1 for r in runs.values())
+    if lone:
+        end += (
+            f" {lone} of {len(runs)} have one seed and no error bar: they show no order of methods."
+        )
     return f"The mean regret of `{DEFAULT}` is {', '.join(text)} problems. {end}"
 
 
@@ -151,6 +155,8 @@ parts of the rows."""
         first, last = order[0], order[-1]
         ratio = found[last][:, -1].mean() / max(found[first][:, -1].mean(), 1e-12)
         lines.append(f"- {name}: {first} is lowest; {last} ends at {ratio:.3g} times its regret.")
+    if all(len(r) == 1 for found in runs.values() for r in found.values()):
+        lines += ["", "The record has one seed, so small differences mean nothing."]
     return "\n".join([BATCHED, fill(text, 100), "", regret_table(runs, SURROGATES), "", *lines, ""])
 
 
