@@ -123,6 +123,7 @@ def init_ensemble(
     *,
     method: str = "anchored",
     n_members: int = 10,
+    members: Sequence[int] | None = None,
     schedule: Schedule | None = None,
     start: Params | None = None,
     folds: Folds | None = None,
@@ -135,7 +136,7 @@ def init_ensemble(
     later are seen by all members.
     """
     network, schedule = network_on(network, data), schedule or Schedule()
-    numbers = range(n_members)
+    numbers = range(n_members) if members is None else tuple(members)
     drawn = draw(key, network, prior, likelihood, data, method, numbers, start, folds)
     if drawn.hidden_fixed:
         schedule = schedule.of_last_layer()

@@ -105,6 +105,18 @@ class Schedule:
             return self
         return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
 
+    def continued(self, n_steps: int, n_rows: int, share: float) -> "Schedule":
+        """A shorter one that goes on: at least ``n_steps`` steps from a share of the rate to 1 %.
+
+        An optimiser of the user's own keeps its rate.
+        """
+        per_epoch = max(1, n_rows // self.batch_size)
+        epochs = -(-n_steps // per_epoch)
+        rate, decay = self.learning_rate * share, decay_over(epochs * per_epoch)
+        return dataclasses.replace(
+            self, epochs=epochs, learning_rate=rate, decay_rate=decay, tolerance=0.0
+        )
+
     def n_steps(self, n_rows: int) -> int:
         """Optimiser steps of a full run."""
         return self.epochs * max(1, n_rows // self.batch_size)

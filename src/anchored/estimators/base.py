@@ -27,15 +27,24 @@ from anchored.core.records import (
     restored_ensemble,
     restored_network,
 )
-from anchored.core.rows import Augment, Data, HostRows, Standardiser, merge_rows
+from anchored.core.rows import (
+    Augment,
+    Data,
+    HostRows,
+    Standardiser,
+    merge_rows,
+    padded_size,
+)
 from anchored.error_bars import novelty
 from anchored.error_bars.folds import without_rows
 from anchored.errors import bad_value, unknown_name
 from anchored.estimators.defaults import Defaults
 from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
+from anchored.estimators.kept import Update
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows, standardiser_of
+from anchored.estimators.targets import LOOKED_AT
 from anchored.estimators.validation import (
     check_range,
     check_tokens,
@@ -47,7 +56,6 @@ from anchored.prediction.predictive import Predictive
 from anchored.typing import Likelihood, Network
 
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
-LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 
 class Model(NamedTuple):
@@ -67,6 +75,8 @@ class AnchoredEstimator(Defaults):
     random_state: Any
     verbose: int
     model_: FittedModel
+    update_: Update
+    _grows: bool = False  # whether rows are expected to come in parts
     _likelihood: Callable[[FittedModel], Likelihood]  # of the members, in training
 
     # The fitted model
@@ -229,6 +239,8 @@ class AnchoredEstimator(Defaults):
     ) -> Model:
         """What is trained on standardised rows."""
         data = Data.make(rows.x, rows.y, rows.weight)
+        if self._grows:  # room for as many again, so that updates compile nothing
+            data = data.with_capacity(padded_size(2 * len(rows.y)))
         network = self._make_network(n_outputs, len(rows.y))
         prior = self._made_prior(network, data.x[:1], first_var)
         if not isinstance(self.prior, Prior) and relevance is not None:
@@ -291,7 +303,7 @@ class AnchoredEstimator(Defaults):
         return FittedModel(
             package=__version__,
             parameters=self._plain_parameters(),
-            n_rows=len(rows.y),
+            n_rows=int(np.count_nonzero(rows.weight)),
             n_features=x.shape[1] - scaler.n_ramps,
             feature_names=None if names is None else tuple(map(str, names)),
             columns=inputs.columns,
