@@ -38,7 +38,9 @@ from anchored.core.rows import (
 from anchored.error_bars import novelty
 from anchored.error_bars.folds import without_rows
 from anchored.errors import bad_value, unknown_name
+from anchored.estimators import explaining
 from anchored.estimators.defaults import Defaults
+from anchored.estimators.explanation import Explanation
 from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
 from anchored.estimators.kept import Update
@@ -376,6 +378,16 @@ class AnchoredEstimator(Defaults):
         information and spread of the logits of classes, whichever is largest.
         """
         return self.model_.novelty(*self._predictive(self._standardised(X)))
+
+    def explain(self, X, background=None, n_paths: int = explaining.N_PATHS) -> Explanation:
+        """Which columns drive the predictions of some rows, and which drive their doubt.
+
+        Shapley values of the mean and of the epistemic and aleatoric parts of the variance (of the
+        entropy for classes), the known rows nearest to each, and cells unlike any known. Known are
+        the training rows; for a model from a file the test rows in it, or rows like the training
+        rows, given as ``background``. More of ``n_paths`` make values more precise.
+        """
+        return explaining.explain(self, X, background, n_paths)
 
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.
