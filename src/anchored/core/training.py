@@ -105,16 +105,14 @@ class Schedule:
             return self
         return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
 
-    def continued(self, n_steps: int, n_rows: int, share: float) -> "Schedule":
-        """A shorter one that goes on: at least ``n_steps`` steps from a share of the rate to 1 %.
+    def continued(self, n_steps: int, n_rows: int) -> "Schedule":
+        """One that goes on for ``n_steps`` steps or some more, while the rate falls to 1 % again.
 
         An optimiser of the user's own keeps its rate.
         """
-        per_epoch = max(1, n_rows // self.batch_size)
-        epochs = -(-n_steps // per_epoch)
-        rate, decay = self.learning_rate * share, decay_over(epochs * per_epoch)
+        made = Schedule.of_steps(n_steps, n_rows, self.batch_size, self.learning_rate)
         return dataclasses.replace(
-            self, epochs=epochs, learning_rate=rate, decay_rate=decay, tolerance=0.0
+            self, epochs=made.epochs, decay_rate=made.decay_rate, tolerance=0.0
         )
 
     def n_steps(self, n_rows: int) -> int:

@@ -258,7 +258,7 @@ def _numbers(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     unknown = np.flatnonzero(classes[places] != y)
     if len(unknown):
         raise ValueError(
-            f"`y` has the label {y[unknown[0]]!r}, which is not among the classes "
+            f"`y` has the label {y[unknown].tolist()[0]!r}, which is not among the classes "
             f"{classes.tolist()}. Give all labels as `classes` in the first `partial_fit`, or fit "
             "anew."
         )

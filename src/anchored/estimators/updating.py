@@ -34,8 +34,7 @@ DRIFT_ROWS = 20  # new rows that can tell of a drift
 DRIFT_NATS = 0.1  # by which new rows must be less likely ...
 DRIFT_ERRORS = 4.0  # ... and standard errors
 STEPS_SHARE = 1.0  # steps of an update, as a share of a fit's, times the share of new rows ...
-LEAST_STEPS = 0.03  # ... but at least this share of a fit's
-RATE = 0.3  # the learning rate of an update, as a share of a fit's
+LEAST_STEPS = 0.05  # ... but at least this share of a fit's
 _IGNORED = ("verbose", "max_seconds", "warm_start", "random_state")  # settings that may change
 
 
@@ -65,7 +64,7 @@ def partial_fit(estimator: Any, X, y, sample_weight=None, groups=None, classes=N
     if known.n_cells > MOST_CELLS:
         known, why = known.thinned(known.n_rows // 2), "more rows than are kept"
     if why:
-        return _refit(estimator, known, why, len(y))
+        return _refit(estimator, known, why, len(new.y))
     prepared = _appended(kept.prepared, new.rows)
     return _went_on(estimator, kept, prepared, known, labels, len(new.rows.y))
 
@@ -88,7 +87,7 @@ def _anew(estimator: Any, X, y, sample_weight, groups, grows: bool, classes=None
     more = {} if classes is None else {"classes": classes}
     found: Fit = estimator._fit(X, y, sample_weight, groups, **more)
     estimator._kept = None
-    _note(estimator, found.ensemble, len(y))
+    _note(estimator, found.ensemble, len(np.asarray(y)))
     if isinstance(X, np.memmap) or estimator.augment is not None:
         return estimator
     known = Known.of(X, y, sample_weight, groups)
@@ -282,12 +281,12 @@ def _report(before, after) -> None:
 
 
 def _schedule(estimator, kept: Kept, n_new: int, n_rows: int) -> Schedule:
-    """A short one: as many steps as new rows ask for, at a lower rate that falls to 1 %."""
+    """A short one: as many steps as new rows ask for, at a rate that falls to 1 %."""
     likelihood = kept.prepared.model.likelihood
     usual = estimator._schedule(kept.n_tuned, likelihood)
     share = min(1.0, max(LEAST_STEPS, STEPS_SHARE * n_new / n_rows))
     n_steps = max(1, round(share * usual.n_steps(kept.n_tuned)))
-    return usual.continued(n_steps, n_rows, RATE)
+    return usual.continued(n_steps, n_rows)
 
 
 # warm_start
@@ -320,7 +319,7 @@ def _warm(estimator, kept: Kept, X, y, sample_weight, groups):
     new, labels = _new_rows(estimator, kept, X, y, sample_weight, groups)
     old, rows = kept.prepared.rows, new.rows
     if (rows.groups is None) != (old.groups is None):
-        return _refit(estimator, known, "groups changed", len(y))
+        return _refit(estimator, known, "groups changed", len(new.y))
     places = {key: place for place, key in enumerate(_row_keys(old))}
     at = np.array([places.get(key, -1) for key in _row_keys(rows)])
     came = at < 0
