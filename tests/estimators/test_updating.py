@@ -136,8 +136,7 @@ def test_warm_start_goes_on_with_the_rows_it_is_given():
 def test_classes_are_told_in_the_first_call():
     X, y = rows(60)
     labels = np.where(y > 0, "up", "down")
-    given = {k: v for k, v in QUICK.items()}
-    model = AnchoredClassifier(**given)
+    model = AnchoredClassifier(**QUICK)
     model.partial_fit(X[:40], labels[:40], classes=["down", "level", "up"])
     model.partial_fit(X[40:], labels[40:])
     assert model.classes_.tolist() == ["down", "level", "up"]

@@ -122,6 +122,11 @@ class AnchoredEstimator(Defaults):
         return self.model_.provenance
 
     @property
+    def knows_rows_(self) -> bool:
+        """Whether training rows are in memory, for `partial_fit` and `explain`."""
+        return self.__dict__.get("_kept") is not None
+
+    @property
     def held_out_(self) -> tuple[Any, np.ndarray] | None:
         """Inputs and targets that were saved with the model, for a report."""
         if self.model_.held_out is None:
