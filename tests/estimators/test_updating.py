@@ -72,7 +72,7 @@ def test_an_update_keeps_what_is_random_and_fixed(grown):
 def test_new_rows_are_learned_and_calibration_follows(grown):
     """New rows are told from held-out ones, and the noise is learned from all 80 rows."""
     model, before = grown
-    X, y = rows(80)
+    X, _ = rows(80)
     assert np.count_nonzero(~np.isnan(model._kept.prepared.targets.learned[0].unseen)) == 80
     loss_before = np.mean((before.ensemble.outputs(model._standardised(X[60:])).mean(0)[:, 0]
                            - model._kept.prepared.rows.y[60:, 0]) ** 2)  # fmt: skip
