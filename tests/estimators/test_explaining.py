@@ -74,6 +74,7 @@ def test_linear_models_have_their_closed_form(rng):
     np.testing.assert_allclose(found.epistemic.by_column[0, :, 0], expected, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_a_small_network_agrees_with_shap(rng):
     """Where its own sampling is exact: all 2^4 coalitions of four columns."""
     shap = pytest.importorskip("shap")
@@ -135,6 +136,7 @@ def test_classes_and_files(frame, tmp_path):
     assert "is in no known row" not in str(anchored.load(tmp_path / "with").explain(X[:1]))
 
 
+@pytest.mark.slow
 def test_images_are_refused(rng):
     X, y = rng.normal(size=(12, 6, 6, 1)), np.arange(12) % 2
     model = AnchoredClassifier(

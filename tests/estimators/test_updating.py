@@ -81,6 +81,7 @@ def test_new_rows_are_learned_and_calibration_follows(grown):
     assert loss_after < loss_before
 
 
+@pytest.mark.slow
 def test_doubled_rows_are_fitted_as_a_fresh_fit_would():
     X, y = rows(60)
     model = AnchoredRegressor(**QUICK).partial_fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
@@ -108,6 +109,7 @@ def test_scores_are_joined_as_if_they_had_come_at_once(rng):
     assert Scores().joined(Scores.of(values)) == Scores.of(values)
 
 
+@pytest.mark.slow
 def test_changed_settings_fit_all_rows_anew(grown):
     model = clone(grown[0]).partial_fit(*rows(60))
     model.set_params(hidden=(5,)).partial_fit(*rows(5, seed=1))
