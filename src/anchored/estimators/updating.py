@@ -169,6 +169,7 @@ def _checked(estimator, X, y, sample_weight) -> tuple[np.ndarray, np.ndarray, np
     layout = layout_of(model.members.network)
     X = X if layout is None else layout.pack(X)
     rules: dict[str, Any] = estimator._x_rules() | estimator._y_rules
+    x: Any
     if model.encoder is None:
         x, y = validate_data(estimator, X, y, reset=False, **rules)
     else:
@@ -196,9 +197,9 @@ def _judged(estimator, kept: Kept, new: _New) -> tuple[Kept, str]:
         return kept, ""
     dist = estimator._predictive(new.rows.x)[1]
     scores = Scores.of(estimator._new_scores(dist, new.y))
-    since = kept.since.joined(scores)
+    since, held_out = kept.since.joined(scores), kept.held_out
     kept = Kept(**{**vars(kept), "since": since})
-    return kept, "drift" if _drifted(kept.held_out, since) else ""
+    return kept, "drift" if _drifted(held_out, since) else ""
 
 
 def _drifted(held_out: Scores, since: Scores) -> bool:
@@ -225,8 +226,8 @@ def _appended(prepared: Prepared, new: Rows) -> Prepared:
     groups = None
     if old.groups is not None and new.groups is not None:
         groups = np.concatenate([old.groups, new.groups])
-    joined = (np.concatenate([getattr(old, n), getattr(new, n)]) for n in ("x", "y", "weight"))
-    return _with_rows(prepared, Rows(*joined, groups, old.standardiser))
+    x, y, weight = (np.concatenate(pair) for pair in zip(old[:3], new[:3], strict=True))
+    return _with_rows(prepared, Rows(x, y, weight, groups, old.standardiser))
 
 
 def _with_rows(prepared: Prepared, rows: Rows) -> Prepared:
