@@ -31,7 +31,7 @@ def predictive(found, members, x):
 @pytest.fixture(scope="module")
 def changing():
     x, members, y, _ = rows(0, 600, deviation)
-    return learn_noise(jax.random.key(0), x, members, y, np.ones(600))
+    return learn_noise(jax.random.key(0), x, members, y, np.ones(600)).noise
 
 
 def test_changing_noise_is_found(changing):
@@ -60,7 +60,7 @@ def test_far_away_the_noise_is_as_seen(changing):
 
 def test_constant_noise_stays_constant():
     x, members, y, _ = rows(0, 600, lambda x: 0.4)
-    found = learn_noise(jax.random.key(0), x, members, y, np.ones(600))
+    found = learn_noise(jax.random.key(0), x, members, y, np.ones(600)).noise
     x, members, y, _ = rows(1, 2_000, lambda x: 0.4)
     right = Calibration(1.0, 0.16, 100.0).predictive(members)
     assert metrics.nll(predictive(found, members, x), y) < metrics.nll(right, y) + 0.02
@@ -71,13 +71,14 @@ def test_no_shape_from_too_little():
     n = noise.MIN_SHAPE_ROWS
     x, members, y, _ = rows(0, n, deviation)
     few = [array[..., :-1] for array in (x.T, members, y, np.ones(n))]
-    found = learn_noise(jax.random.key(0), few[0].T, *few[1:])
+    found = learn_noise(jax.random.key(0), few[0].T, *few[1:]).noise
     assert found.shape is None
     assert np.ptp(found.at(x)) == 0
     for inputs in (x.reshape(n, 1, 2), (10 * x).astype(int)):
-        assert learn_noise(jax.random.key(0), inputs, members, y, np.ones(n)).shape is None
+        assert learn_noise(jax.random.key(0), inputs, members, y, np.ones(n)).noise.shape is None
     assert (
-        learn_noise(jax.random.key(0), x, members, members.mean(axis=0), np.ones(n)).shape is None
+        learn_noise(jax.random.key(0), x, members, members.mean(axis=0), np.ones(n)).noise.shape
+        is None
     )
 
 
@@ -85,7 +86,7 @@ def test_networks_that_diverge_are_not_listened_to(monkeypatch):
     monkeypatch.setattr(noise, "_RATE", 1e30)
     monkeypatch.setattr(noise, "_STEPS", 20)
     x, members, y, _ = rows(0, 200, deviation)
-    found = learn_noise(jax.random.key(0), x, members, y, np.ones(200))
+    found = learn_noise(jax.random.key(0), x, members, y, np.ones(200)).noise
     assert found.shape is None
     assert 0.01 < found.noise_var < 1
 

@@ -4,8 +4,9 @@ import contextlib
 import itertools
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,6 +39,10 @@ def predict(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Add columns that say what drives each prediction."),
+    ] = False,
 ) -> None:
     """Predict the rows of a table: mean, deviations, interval and novelty, or probabilities."""
     check_coverage(coverage)
@@ -51,9 +56,10 @@ def predict(
         fail(f"{model} was not fitted by `anchored fit`, so it cannot read tables.")
     from anchored.tables.reading import CSVWriter, ParquetWriter
 
+    why = _explainer(model) if explain else None
     if out is None:
         with table_errors(table):
-            record = _predict(loaded, table, coverage, CSVWriter(sys.stdout.buffer))
+            record = _predict(loaded, table, coverage, CSVWriter(sys.stdout.buffer), why)
     else:
         make_folder(out.parent)
         kind = ParquetWriter if out.suffix == ".parquet" else CSVWriter
@@ -62,7 +68,7 @@ def predict(
             writing(out) as file,
             contextlib.closing(kind(file)) as writer,
         ):
-            record = _predict(loaded, table, coverage, writer)
+            record = _predict(loaded, table, coverage, writer, why)
     for note in record["notes"]:
         typer.echo(f"anchored: note: {note}", err=True)
     if as_json:
@@ -71,7 +77,28 @@ def predict(
         typer.echo(f"{record['rows']:,} predictions in {out}", err=True)
 
 
-def _predict(model, table: str, coverage: float | None, writer) -> dict:
+def _explainer(path: Path) -> Callable[[Any], dict[str, Any]]:
+    """What explains the rows of a table, column by column of the output."""
+    import anchored
+
+    with model_errors(path):
+        fitted = anchored.load(path)
+    if fitted.held_out_ is None:
+        fail(f"{path} holds no test rows, which --explain compares with; fit with a test share.")
+
+    def columns(block) -> dict[str, Any]:
+        found = fitted.explain(block)
+        n, doubt = range(len(found)), found.epistemic
+        return {
+            "mean_from": [found.told(found.mean, i, found.main_output(i)) for i in n],
+            "epistemic_from": [found.told(doubt, i) for i in n],
+            "unusual": ["; ".join(found.unusual[i]) for i in n],
+        }
+
+    return columns
+
+
+def _predict(model, table: str, coverage: float | None, writer, why=None) -> dict:
     from anchored.serving.threads import one_thread
     from anchored.tables.reading import files_of, read_blocks
     from anchored.tables.table import listed
@@ -87,6 +114,8 @@ def _predict(model, table: str, coverage: float | None, writer) -> dict:
             notes.append(f"columns ignored: {listed(map(shown, block.others))}.")
         with one_thread():
             result = model.predict_table(block, coverage)
+        if why is not None:
+            result = {**result, **why(block)}
         writer.write(result)
         columns = list(result)
         n_rows += block.n_rows

@@ -6,7 +6,7 @@ What a member minimises is in `loss`, how it begins in `drawing`, and how it mov
 import dataclasses
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -134,6 +134,7 @@ def init_ensemble(
     *,
     method: str = "anchored",
     n_members: int = 10,
+    members: Sequence[int] | None = None,
     schedule: Schedule | None = None,
     start: Params | None = None,
     folds: Folds | None = None,
@@ -146,7 +147,7 @@ def init_ensemble(
     later are seen by all members.
     """
     network, schedule = network_on(network, data), schedule or Schedule()
-    numbers = range(n_members)
+    numbers = range(n_members) if members is None else tuple(members)
     drawn = draw(key, network, prior, likelihood, data, method, numbers, start, folds)
     if drawn.hidden_fixed:
         schedule = schedule.of_last_layer()
@@ -234,7 +235,7 @@ def fit_ensemble(
 def network_on(network: Any, data: Data) -> Network:
     """Whatever users bring, as a `Network` on the rows of ``data``."""
     made = on_parts(as_network(network), data.layout)
-    return Rounded(made) if data.dtype == "bfloat16" else made
+    return cast(Network, Rounded(made)) if data.dtype == "bfloat16" else made
 
 
 def _begun(

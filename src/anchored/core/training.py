@@ -105,6 +105,16 @@ class Schedule:
             return self
         return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
 
+    def continued(self, n_steps: int, n_rows: int) -> "Schedule":
+        """One that goes on for ``n_steps`` steps or some more, while the rate falls to 1 % again.
+
+        An optimiser of the user's own keeps its rate.
+        """
+        made = Schedule.of_steps(n_steps, n_rows, self.batch_size, self.learning_rate)
+        return dataclasses.replace(
+            self, epochs=made.epochs, decay_rate=made.decay_rate, tolerance=0.0
+        )
+
     def n_steps(self, n_rows: int) -> int:
         """Optimiser steps of a full run."""
         return self.epochs * max(1, n_rows // self.batch_size)

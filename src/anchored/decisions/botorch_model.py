@@ -16,12 +16,12 @@ from anchored.core.rows import padded_size
 from anchored.errors import bad_value
 
 try:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     with warnings.catch_warnings():  # of PyTorch, about what BoTorch imports
         warnings.simplefilter("ignore", DeprecationWarning)
-        from botorch.models.ensemble import EnsembleModel
-        from botorch.posteriors.torch import TorchPosterior
+        from botorch.models.ensemble import EnsembleModel  # pyright: ignore[reportMissingImports]
+        from botorch.posteriors.torch import TorchPosterior  # pyright: ignore[reportMissingImports]
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "`AnchoredModel` needs BoTorch: pip install torch==2.13.0 botorch"

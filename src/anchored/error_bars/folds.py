@@ -63,14 +63,45 @@ def without_rows(key: Array, model: Any, members: Sequence[int], folds: Folds, *
     """The ensemble's ``members`` (numbers) as they would be without the rows of ``folds``.
 
     ``key`` and ``model`` (network, prior, likelihood, data) are those they were trained with;
-    ``how`` are other arguments of `fit_ensemble`. Members come in pairs of opposite noise: of each
-    pair a fold takes one before it takes the other.
+    ``how`` are other arguments of `fit_ensemble`.
+    """
+    numbers = numbers_in_folds(members, folds)
+    return fit_ensemble(key, *model, members=numbers, folds=folds, **how)
+
+
+def numbers_in_folds(members: Sequence[int], folds: Folds) -> list[int]:
+    """Which of the ensemble's ``members`` each member of ``folds`` is.
+
+    Members come in pairs of opposite noise: of each pair a fold takes one before it takes the
+    other.
     """
     order = sorted(members, key=lambda j: (j % 2, j))
     of_member = folds.of_member
     nth = [int(np.sum(of_member[:i] == of_member[i])) for i in range(len(of_member))]
-    numbers = [order[n % len(order)] for n in nth]
-    return fit_ensemble(key, *model, members=numbers, folds=folds, **how)
+    return [order[n % len(order)] for n in nth]
+
+
+def extended(folds: Folds, n_new: int, groups: np.ndarray | None = None) -> Folds:
+    """With ``n_new`` rows behind those there are; ``groups`` [row] are of all rows, old and new.
+
+    New rows are shared out among the folds as the old ones are. Those of a group that is known are
+    where the others of it are.
+    """
+    n_old, n_folds = len(folds.of_row), int(np.max(folds.of_member)) + 1
+    unit = n_old + np.arange(n_new)
+    if groups is not None:
+        unit = groups[n_old:]
+    if n_folds > 1:
+        of_new = unit % n_folds
+    else:
+        spare = max(0, _MOST_ROWS - int(np.sum(folds.of_row == 0)))
+        held = np.flatnonzero(unit % _SHARE == 0)[:spare]
+        of_new = np.full(n_new, Folds.IN_NONE)
+        of_new[held] = 0
+    if groups is not None:
+        before = dict(zip(groups[:n_old].tolist(), folds.of_row.tolist(), strict=True))
+        of_new = np.array([before.get(g, f) for g, f in zip(unit.tolist(), of_new, strict=True)])
+    return folds._replace(of_row=np.concatenate([folds.of_row, of_new.astype(int)]))
 
 
 def predict_held_out(

@@ -7,7 +7,7 @@ then fitted to all held-out rows (`calibration`).
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,13 @@ _STEPS, _RATE = 3_000, 0.01
 _BATCH_SIZES, _ROWS_PER_BATCH_ROW = (64, 1_024), 20
 
 
+class Learned(NamedTuple):
+    """The noise, and its shape at each held-out row by networks that did not see the row."""
+
+    noise: Noise
+    unseen: np.ndarray  # [batch]; ones if the noise is the same everywhere
+
+
 def learn_noise(
     key: Array,
     x: np.ndarray,
@@ -42,28 +49,22 @@ def learn_noise(
     weight: np.ndarray,
     family: str = "student-t",
     n_tuned: int = 0,
-) -> Noise:
+) -> Learned:
     """From held-out rows: inputs, member means [member, batch], targets and weights [batch].
 
     ``family`` is that of the predictives to come, on which the width of intervals depends;
     ``n_tuned`` numbers were chosen with these rows in sight.
     """
-
-    def model(shape: NoiseShape | None, unseen: np.ndarray | float) -> Noise:
-        fitted, n_rows = calibrate(members, y, weight, unseen), weight.sum()
-        seen = fitted.learned_from(n_rows)
-        conformal = seen.predictive(members, unseen, family).held_out(y, weight)
-        found = fitted.learned_from(n_rows, n_tuned)
-        return Noise(found.factor, found.noise_var, found.noise_dof, shape, conformal)
-
-    constant = model(None, 1.0)
+    told = members, y, weight, family, n_tuned
+    same = np.ones(len(y))
+    constant = Learned(with_level(None, same, *told), same)
     residual = y - members.mean(axis=0)
     # Tokens, whole numbers, say nothing by their size.
     plain = x.ndim == 2 and np.issubdtype(x.dtype, np.floating)
     if len(y) < MIN_SHAPE_ROWS or not plain or not residual.any():
         return constant
     folds = np.arange(len(y)) % _N_FOLDS
-    spread = (constant.factor + 1 / len(members)) * moderated(members, weight)[0]
+    spread = (constant.noise.factor + 1 / len(members)) * moderated(members, weight)[0]
     learned = _learn_shape(key, x, residual, spread, weight, folds)
     if learned is None:
         return constant
@@ -73,7 +74,22 @@ def learn_noise(
     error = np.sqrt(np.average(np.square(gains - gain), weights=weight) / len(y))
     if not gain > error:
         return constant
-    return model(shape, unseen)
+    return Learned(with_level(shape, unseen, *told), unseen)
+
+
+def with_level(
+    shape: NoiseShape | None, unseen: np.ndarray, members, y, weight, family: str, n_tuned: int
+) -> Noise:
+    """The noise of a known shape: its level, its tails and the width of intervals.
+
+    ``unseen`` is the shape at the held-out rows by what did not see them; the rest is as in
+    `learn_noise`.
+    """
+    fitted, n_rows = calibrate(members, y, weight, unseen), weight.sum()
+    seen = fitted.learned_from(n_rows)
+    conformal = seen.predictive(members, unseen, family).held_out(y, weight)
+    found = fitted.learned_from(n_rows, n_tuned)
+    return Noise(found.factor, found.noise_var, found.noise_dof, shape, conformal)
 
 
 @jax.tree_util.register_dataclass

@@ -28,15 +28,26 @@ from anchored.core.records import (
     restored_ensemble,
     restored_network,
 )
-from anchored.core.rows import Augment, Data, HostRows, Standardiser, merge_rows
+from anchored.core.rows import (
+    Augment,
+    Data,
+    HostRows,
+    Standardiser,
+    merge_rows,
+    padded_size,
+)
 from anchored.error_bars import novelty
 from anchored.error_bars.folds import without_rows
 from anchored.errors import bad_value, unknown_name
+from anchored.estimators import explaining
 from anchored.estimators.defaults import Defaults
+from anchored.estimators.explanation import Explanation
 from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
+from anchored.estimators.kept import Update
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows, standardiser_of
+from anchored.estimators.targets import LOOKED_AT
 from anchored.estimators.validation import (
     check_range,
     check_tokens,
@@ -50,7 +61,6 @@ from anchored.prediction.predictive import Predictive
 from anchored.typing import Likelihood, Network
 
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
-LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 
 class Model(NamedTuple):
@@ -75,6 +85,8 @@ class AnchoredEstimator(Defaults):
     random_state: Any
     verbose: int
     model_: FittedModel
+    update_: Update
+    _grows: bool = False  # whether rows are expected to come in parts
     _likelihood: Callable[[FittedModel], Likelihood]  # of the members, in training
 
     # The fitted model
@@ -118,6 +130,11 @@ class AnchoredEstimator(Defaults):
     def provenance_(self) -> dict:
         """What was saved with the model."""
         return self.model_.provenance
+
+    @property
+    def knows_rows_(self) -> bool:
+        """Whether training rows are in memory, for `partial_fit` and `explain`."""
+        return self.__dict__.get("_kept") is not None
 
     @property
     def held_out_(self) -> tuple[Any, np.ndarray] | None:
@@ -240,6 +257,8 @@ class AnchoredEstimator(Defaults):
     ) -> Model:
         """What is trained on standardised rows."""
         data = Data.make(rows.x, rows.y, rows.weight, dtype=self.dtype)
+        if self._grows:  # room for as many again, so that updates compile nothing
+            data = data.with_capacity(padded_size(2 * len(rows.y)))
         network = self._make_network(n_outputs, len(rows.y))
         prior = self._made_prior(network, data.x[:1], first_var)
         if not isinstance(self.prior, Prior) and relevance is not None:
@@ -303,7 +322,7 @@ class AnchoredEstimator(Defaults):
         return FittedModel(
             package=__version__,
             parameters=self._plain_parameters(),
-            n_rows=len(rows.y),
+            n_rows=int(np.count_nonzero(rows.weight)),
             n_features=x.shape[1] - scaler.n_ramps,
             feature_names=None if names is None else tuple(map(str, names)),
             columns=inputs.columns,
@@ -376,6 +395,16 @@ class AnchoredEstimator(Defaults):
         information and spread of the logits of classes, whichever is largest.
         """
         return self.model_.novelty(*self._predictive(self._standardised(X)))
+
+    def explain(self, X, background=None, n_paths: int = explaining.N_PATHS) -> Explanation:
+        """Which columns drive the predictions of some rows, and which drive their doubt.
+
+        Shapley values of the mean and of the epistemic and aleatoric parts of the variance (of the
+        entropy for classes), the known rows nearest to each, and cells unlike any known. Known are
+        the training rows; for a model from a file the test rows in it, or rows like the training
+        rows, given as ``background``. More of ``n_paths`` make values more precise.
+        """
+        return explaining.explain(self, X, background, n_paths)
 
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.

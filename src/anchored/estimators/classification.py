@@ -3,6 +3,7 @@
 from itertools import starmap
 from typing import Any
 
+import jax
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,10 +17,11 @@ from anchored.error_bars import health, novelty
 from anchored.error_bars.calibration import fit_temperature
 from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import unknown_name
-from anchored.estimators import trials
+from anchored.estimators import trials, updating
 from anchored.estimators.base import AnchoredEstimator, Model, in_asked_precision, random_key
 from anchored.estimators.defaults import is_auto
 from anchored.estimators.failures import report_fold_failures
+from anchored.estimators.kept import Completed, Fit, Prepared, Scores
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows
 from anchored.estimators.trials import Candidate
@@ -27,7 +29,7 @@ from anchored.exact.drawn import choose_classification
 from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
-from anchored.prediction.special import softmax
+from anchored.prediction.special import softmax, tempered
 from anchored.typing import Likelihood, traits
 
 _FOLDS = (5, 3)  # folds and their members
@@ -52,7 +54,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     method : rms, anchored, random-features, regularised, unconstrained, or deep (here as
         unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
-    max_seconds, random_state, verbose, optimiser, dtype : as in `AnchoredRegressor`.
+    max_seconds, random_state, verbose, optimiser, dtype, warm_start : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
 
@@ -65,6 +67,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     temperature_ : of the averaged probabilities; above one, members alone would be too sure.
     novelty_scale_ : mutual information and spread of the logits [2] that one held-out row in a
         hundred exceeds.
+    update_ : what the last `fit` or `partial_fit` did, an `Update`.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     """
 
     _relevance_rows = CLASS_RELEVANCE_ROWS
+    _y_rules = {}
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         verbose=0,
         optimiser=None,
         dtype="float32",
+        warm_start=False,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -114,6 +119,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.verbose = verbose
         self.optimiser = optimiser
         self.dtype = dtype
+        self.warm_start = warm_start
 
     @in_asked_precision
     def fit(self, X, y, sample_weight=None, groups=None):
@@ -125,47 +131,69 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         and never as a whole. A row of weight w counts as w rows; rows of weight zero are left
         out. Rows of one of ``groups`` [row] (a patient, a site) are held out together.
         """
+        return updating.fit(self, X, y, sample_weight, groups)
+
+    @in_asked_precision
+    def partial_fit(self, X, y, classes=None, sample_weight=None, groups=None):
+        """Add rows to those that were fitted; the first call is a `fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups : as in `fit`.
+        classes : all labels that may come, in the first call if not all of them are in its ``y``.
+            Later labels must be among them.
+
+        As in `AnchoredRegressor.partial_fit`, members go on from where they are, and all rows
+        given so far are fitted anew when they have doubled or the new ones are much less likely.
+        """
+        return updating.partial_fit(self, X, y, sample_weight, groups, classes)
+
+    def _fit(self, X, y, sample_weight=None, groups=None, classes=None) -> Fit:
+        """Everything from the beginning; ``classes`` may have more labels than ``y``."""
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
         inputs, y, weight = self._check_fit_input(X, y, sample_weight)
         check_classification_targets(y)
-        classes = np.unique(y[weight > 0])
-        if len(classes) < 2:
-            raise ValueError(
-                f"`y` must have at least 2 classes among rows of positive weight; got one "
-                f"class, {classes[0]!r}."
-            )
-        labels = np.asarray(np.searchsorted(classes, y), np.float64)[:, None]
-        rows = self._rows(inputs, labels, weight, groups)
+        classes = _classes(y, weight, classes)
+        rows = self._rows(inputs, _numbers(classes, y), weight, groups)
         key = random_key(self.random_state)
+        words = np.asarray(jax.random.key_data(key))
         model, rows = self._chosen_model(key, rows, inputs.encoder, len(classes))
         folds = None
         if traits(model.network).vmappable:  # networks that run one by one are slow
             few, many = (*_FOLDS, _MANY), tuning.MANY_ROWS
             folds = plan_folds(len(rows.y), rows.groups, *few, many, labels=rows.y[:, 0])
         ensemble, others = self._train(key, model, folds)
-        temperature, usual = 1.0, None
-        if folds is not None and others is not None:
-            temperature, usual = _held_out(others, folds, rows)
-        fitted = self._fitted(
-            inputs,
-            model,
-            rows,
-            ensemble,
-            regression=None,
-            classes=classes,
-            temperature=temperature,
-        )
-        outputs = self._finish(fitted, rows, usual)
+        prepared = Prepared(inputs._replace(x=None), rows, model, folds, words, classes)
+        prepared, scores, outputs = self._complete(prepared, ensemble, others)
         health.report(health.collapsed_members(softmax(outputs), ensemble.member_ids))
-        return self
+        return Fit(prepared, ensemble, others, scores)
+
+    def _complete(self, prepared: Prepared, ensemble, others) -> Completed:
+        """From trained members to the fitted model; also after an update."""
+        rows, temperature, usual, scores = prepared.rows, 1.0, None, None
+        if prepared.folds is not None and others is not None:
+            temperature, usual, scores = _held_out(others, prepared.folds, rows)
+        parts = {"regression": None, "classes": prepared.targets, "temperature": temperature}
+        fitted = self._fitted(prepared.inputs, prepared.model, rows, ensemble, **parts)
+        return Completed(prepared, scores, self._finish(fitted, rows, usual))
+
+    def _new_targets(self, prepared: Prepared, y: np.ndarray) -> np.ndarray:
+        """Labels of new rows as class numbers [row, 1]."""
+        check_classification_targets(y)
+        return _numbers(prepared.targets, y)
+
+    def _new_scores(self, dist: Predictive, y: np.ndarray) -> np.ndarray:
+        """Log probabilities [row] of new labels."""
+        return dist.log_density(_numbers(self.classes_, y))
 
     def _chosen_model(self, key, rows: Rows, encoder, n_classes: int) -> tuple[Model, Rows]:
         """What is trained, and the rows as it takes them."""
         self._chosen_widths = None
-        if not (self._needs_first_var() and self._has_twin()):
+        tunes = self._needs_first_var() and bool(np.ptp(rows.y))  # of one class, nothing is told
+        if not (tunes and self._has_twin()):
             first_var = self._given_first_var() or 1.0
-            if self._needs_first_var():
+            if tunes:
                 own, some = self._drawn_prior(rows, n_classes), rows.first(MAX_ROWS)
                 first_var = choose_classification(*own, some, rows.y[:, 0], rows.weight)
             return self._model(rows, Categorical(), n_classes, first_var), rows
@@ -216,16 +244,45 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         return self.predict_dist(X).probabilities
 
 
-def _held_out(others: Ensemble, folds: Folds, rows: Rows) -> tuple[float, np.ndarray | None]:
-    """The temperature that suits held-out rows, and their usual disagreement."""
+def _classes(y: np.ndarray, weight: np.ndarray, given) -> np.ndarray:
+    """The labels in order: those given, or those of rows that count."""
+    classes = np.unique(y[weight > 0] if given is None else np.asarray(given))
+    if len(classes) < 2:
+        where = "`classes`" if given is not None else "`y`"
+        raise ValueError(
+            f"{where} must have at least 2 classes among rows of positive weight; got one "
+            f"class, {classes[0]!r}."
+        )
+    return classes
+
+
+def _numbers(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Class numbers [row, 1] of labels."""
+    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    unknown = np.flatnonzero(classes[places] != y)
+    if len(unknown):
+        raise ValueError(
+            f"`y` has the label {y[unknown].tolist()[0]!r}, which is not among the classes "
+            f"{classes.tolist()}. Give all labels as `classes` in the first `partial_fit`, or fit "
+            "anew."
+        )
+    return places.astype(np.float64)[:, None]
+
+
+def _held_out(
+    others: Ensemble, folds: Folds, rows: Rows
+) -> tuple[float, np.ndarray | None, Scores | None]:
+    """The temperature that suits held-out rows, their usual disagreement and their scores."""
     held = predict_held_out(others, folds, rows.x, least=1)
     report_fold_failures(others, folds, "the temperature is learned", held is not None)
     if held is None:
-        return 1.0, None
+        return 1.0, None, None
     members = softmax(held.outputs)
     dist = Predictive.from_members(members, np.zeros_like(members), "categorical")
     labels, weight = rows.y[held.rows, 0].astype(int), rows.weight[held.rows]
     temperature = fit_temperature(dist.probabilities, labels, weight)
     apart, n = disagreement(held.outputs, dist), len(held.outputs)
     apart[:, 0] *= n / max(n - 1, 1)  # of the mutual information few members show a part
-    return temperature, novelty.usual(apart, weight)
+    p = tempered(dist.probabilities, temperature)[np.arange(len(labels)), labels]
+    scores = np.log(np.maximum(p, np.finfo(np.float64).tiny))[weight > 0]
+    return temperature, novelty.usual(apart, weight), Scores.of(scores)

@@ -1,6 +1,5 @@
 """The regressor."""
 
-import dataclasses
 import warnings
 from pathlib import Path
 
@@ -9,30 +8,29 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from anchored import tuning
-from anchored.core.ensembles import Ensemble
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.loss import METHODS, Folds
 from anchored.core.priors import Prior
 from anchored.core.rows import Standardiser
-from anchored.error_bars import health, novelty
-from anchored.error_bars.folds import HeldOut, plan_folds, predict_held_out
-from anchored.error_bars.noise import learn_noise
+from anchored.error_bars import health
+from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import bad_value, unknown_name
-from anchored.estimators import own_likelihood
+from anchored.estimators import own_likelihood, updating
 from anchored.estimators.base import (
-    LOOKED_AT,
     AnchoredEstimator,
     check_method,
     in_asked_precision,
     random_key,
 )
 from anchored.estimators.failures import report_fold_failures
+from anchored.estimators.kept import Completed, Fit, Prepared
 from anchored.estimators.rows import Rows
+from anchored.estimators.targets import Targets, mean_square
 from anchored.exact import gp, scales
 from anchored.exact.drawn import choose_regression
 from anchored.exact.evidence import MAX_ROWS, tune_regression
 from anchored.metrics import GPComparison
-from anchored.model.record import FittedModel, Noise, Regression
+from anchored.model.record import FittedModel, Sampled
 from anchored.prediction.predictive import CONTINUOUS, Predictive
 from anchored.prediction.warp import Warp
 from anchored.tuning import Settings
@@ -101,6 +99,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         optax transformation, which has a rate of its own.
     dtype : what training computes in: float32, float64 (double precision) or bfloat16, in which
         networks run in 16 bits.
+    warm_start : a later `fit` goes on from the members there are, on the rows it is given, as
+        `partial_fit` does on more rows.
 
     Attributes
     ----------
@@ -110,6 +110,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     noise_var_ : noise variance in squared units of the target (of its logarithm, if that is
         predicted), averaged over the training rows, [out]; None if the networks predict it.
     novelty_scale_ : epistemic deviation [out] that one held-out row in a hundred exceeds.
+    update_ : what the last `fit` or `partial_fit` did, an `Update`.
 
     Examples
     --------
@@ -123,6 +124,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     """
 
     _many_widths = (50, 50)
+    _y_rules = {"multi_output": True, "y_numeric": True}
 
     def __init__(
         self,
@@ -147,6 +149,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         likelihood=None,
         optimiser=None,
         dtype="float32",
+        warm_start=False,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -169,6 +172,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.likelihood = likelihood
         self.optimiser = optimiser
         self.dtype = dtype
+        self.warm_start = warm_start
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -185,6 +189,21 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         rows; rows of weight zero are left out. Rows of one of ``groups`` [row] (a patient, a
         site) are held out together.
         """
+        return updating.fit(self, X, y, sample_weight, groups)
+
+    @in_asked_precision
+    def partial_fit(self, X, y, sample_weight=None, groups=None):
+        """Add rows to those that were fitted; the first call is a `fit`.
+
+        Members go on from where they are, with the anchors they have, and so do the members that
+        learn the noise. Prior, noise of training and the encoding of columns stay until the rows
+        have doubled since they were chosen, or the new rows are much less likely than held-out
+        rows were; then all rows are fitted anew. Rows given so far are kept in memory.
+        """
+        return updating.partial_fit(self, X, y, sample_weight, groups)
+
+    def _fit(self, X, y, sample_weight=None, groups=None) -> Fit:
+        """Everything from the beginning."""
         check_method(self.method)
         if self.predictive not in CONTINUOUS:
             raise unknown_name("predictive", self.predictive, CONTINUOUS)
@@ -193,9 +212,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self._tuned = _as_settings(self.settings)
         if self.likelihood is not None:
             own_likelihood.check(self)
-        inputs, y, weight = self._check_fit_input(
-            X, y, sample_weight, multi_output=True, y_numeric=True
-        )
+        inputs, y, weight = self._check_fit_input(X, y, sample_weight, **self._y_rules)
         one_target = y.ndim == 1
         y = np.asarray(y, np.float64).reshape(len(y), -1)
         rows = self._rows(inputs, y, weight, groups)
@@ -217,42 +234,50 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         # Networks that run one by one are slow: they get no others beside them.
         if given is None and noise_var is not None and traits(model.network).vmappable:
             folds = _folds(len(rows.y), self.n_members, rows.groups)
+        targets = Targets(one_target, warp, scaler, given is not None, _n_tuned(relevance))
+        words = np.asarray(jax.random.key_data(key))
         ensemble, others = self._train(key, model, folds)
-        noise = usual = None
-        if folds is not None and others is not None:
-            held = predict_held_out(others, folds, rows.x, _LEAST_SPREAD)
-            report_fold_failures(others, folds, "the noise is learned", held is not None)
-            if held is not None:
-                noise, usual = self._held_out_noise(key, held, rows, _n_tuned(relevance))
-                warp = _with_mean(warp, held, rows, scaler)
-        if noise is not None:
-            noise_var = _average_noise(noise, rows)
-        elif given is None and noise_var is not None:
-            noise_var = np.maximum(noise_var, _unexplained(ensemble, rows))
-            if warp is not None:  # the mean of a log-normal over its median
-                raised = float(np.exp(noise_var[0] * scaler.scale[0] ** 2 / 2))
-                warp = dataclasses.replace(warp, raised=raised)
-        known = getattr(likelihood, "noise_var", None)
-        regression = Regression(
-            family=self.predictive,
-            one_target=one_target,
-            mean=scaler.mean,
-            scale=scaler.scale,
-            floor=getattr(likelihood, "floor", None),
-            training_noise_var=None if known is None else np.broadcast_to(known, y.shape[1:]),
-            noise_var=None if noise_var is None else noise_var * scaler.scale**2,
-            noise=noise,
-            warp=warp,
-        )
-        fitted = self._fitted(inputs, model, rows, ensemble, regression=regression, classes=None)
-        outputs = self._finish(fitted, rows, None if usual is None else usual * scaler.scale)
+        prepared = Prepared(inputs._replace(x=None), rows, model, folds, words, targets)
+        prepared, scores, outputs = self._complete(prepared, ensemble, others)
+        self._check_health(outputs, prepared.rows, first_var, given)
+        return Fit(prepared, ensemble, others, scores)
+
+    def _complete(self, prepared: Prepared, ensemble, others) -> Completed:
+        """From trained members to the fitted model; also after an update."""
+        targets, rows = prepared.targets, prepared.rows
+        if isinstance(targets, Sampled):
+            parts = {"regression": None, "classes": None, "sampled": targets}
+            fitted = self._fitted(prepared.inputs, prepared.model, rows, ensemble, **parts)
+            self._train_rows = None
+            return Completed(prepared, None, self._finish(fitted, rows, None))
+        held = None
+        if prepared.folds is not None and others is not None:
+            held = predict_held_out(others, prepared.folds, rows.x, _LEAST_SPREAD)
+            report_fold_failures(others, prepared.folds, "the noise is learned", held is not None)
+        found = targets.learned_from(prepared, ensemble, held, self.predictive)
+        parts = {"regression": found.regression, "classes": None}
+        fitted = self._fitted(prepared.inputs, prepared.model, rows, ensemble, **parts)
+        usual = None if found.usual is None else found.usual * targets.scaler.scale
+        outputs = self._finish(fitted, rows, usual)
         self._train_rows = None
         if len(rows.y) <= GP_MAX_ROWS:
             self._train_rows = (rows.x[:], rows.y, rows.weight)
-        self._check_health(outputs, rows, first_var, given)
-        return self
+        return Completed(prepared._replace(targets=found.targets), found.scores, outputs)
 
-    def _fit_likelihood(self, inputs, rows: Rows, one_target: bool):
+    def _new_targets(self, prepared: Prepared, y: np.ndarray) -> np.ndarray:
+        """Targets of new rows as members are trained on them [row, out]."""
+        targets, n_outputs = prepared.targets, prepared.rows.y.shape[1]
+        shape = (len(y),) if targets.one_target else (len(y), n_outputs)
+        if y.shape != shape:
+            raise ValueError(f"`y` must have the shape {shape}, as before; got {y.shape}.")
+        y = np.asarray(y, np.float64).reshape(len(y), n_outputs)
+        return targets.forward(y)
+
+    def _new_scores(self, dist: Predictive, y: np.ndarray) -> np.ndarray:
+        """Log densities [row] of new targets as they were given."""
+        return dist.log_density(y)
+
+    def _fit_likelihood(self, inputs, rows: Rows, one_target: bool) -> Fit:
         rows, ordinary, sampled = own_likelihood.targets(self, rows, one_target)
         n_outputs = own_likelihood.n_outputs(self, rows.y.shape[1], rows)
         first_var, relevance = self._given_first_var() or 1.0, None
@@ -262,11 +287,11 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if relevance is not None:
             rows = rows.with_inputs(len(relevance))
         model = self._model(rows, likelihood, n_outputs, first_var, relevance)
-        ensemble, _ = self._train(random_key(self.random_state), model)
-        parts = {"regression": None, "classes": None, "sampled": sampled}
-        self._train_rows = None
-        self._finish(self._fitted(inputs, model, rows, ensemble, **parts), rows, None)
-        return self
+        key = random_key(self.random_state)
+        words = np.asarray(jax.random.key_data(key))
+        ensemble, _ = self._train(key, model)
+        prepared = Prepared(inputs._replace(x=None), rows, model, None, words, sampled)
+        return Fit(self._complete(prepared, ensemble, None).prepared, ensemble, None, None)
 
     def _pooled(self, outputs, z) -> Predictive:
         if self.model_.sampled is None:
@@ -306,20 +331,6 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         x = rows.first(scales.MOST_ROWS)
         return scales.choose(twin, x.reshape(len(x), -1)[:, : twin.n_features], y, rows.weight)
 
-    def _held_out_noise(self, key, held: HeldOut, rows: Rows, n_tuned: int):
-        """The noise of each output, and the usual spread [out], standardised."""
-        x, y, weight = rows.x[held.rows], rows.y[held.rows], rows.weight[held.rows]
-        if rows.standardiser.n_ramps:  # where the noise is larger, features alone can say
-            x = x[:, : -rows.standardiser.n_ramps]
-        keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
-        noise = tuple(
-            learn_noise(keys[i], x, held.outputs[..., i], y[:, i], weight, self.predictive, n_tuned)
-            for i in range(y.shape[1])
-        )
-        factor = np.array([part.factor for part in noise])
-        spread = factor * novelty.usual(held.outputs.var(axis=0, ddof=1), weight)
-        return noise, np.sqrt(spread)
-
     def _check_health(self, outputs, rows: Rows, first_var: float, given) -> None:
         """Warn of what training does not show; the fit is complete by now."""
         regression = self.model_.regression
@@ -330,7 +341,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if noise_var is None or not METHODS[self.method].penalised:
             return
         if given is None:
-            left = _mean_square(means, rows)
+            left = mean_square(means, rows)
             health.report(health.penalty_dominates(left, np.asarray(noise_var)))
         if self._needs_first_var():
             health.report(health.prior_at_the_end(first_var))
@@ -467,15 +478,6 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
     return standardiser
 
 
-def _with_mean(warp: Warp | None, held: HeldOut, rows: Rows, scaler: Standardiser) -> Warp | None:
-    """With the mean of the target that held-out rows say."""
-    if warp is None:
-        return None
-    t = held.outputs[..., 0] * scaler.scale + scaler.mean
-    y = warp.inverse(rows.y[held.rows, 0] * scaler.scale + scaler.mean)
-    return warp.lifted(t, y, rows.weight[held.rows])
-
-
 def _folds(n_rows: int, n_members: int, groups) -> Folds | None:
     """None if there are too few rows, or one member only, which has no spread."""
     if n_members < 2:
@@ -487,24 +489,3 @@ def _folds(n_rows: int, n_members: int, groups) -> Folds | None:
 def _n_tuned(relevance: np.ndarray | None) -> int:
     """Numbers chosen with all rows in sight: the target's mean, the prior, other relevances."""
     return 1 if relevance is None else 1 + len(np.unique([1.0, *relevance]))
-
-
-def _average_noise(noise: tuple[Noise, ...], rows: Rows) -> np.ndarray:
-    """Variance of the noise [out] averaged over training rows, standardised."""
-    x = rows.unread(LOOKED_AT)
-    return np.array([np.average(part.at(x), weights=rows.weight[: len(x)]) for part in noise])
-
-
-def _unexplained(ensemble: Ensemble, rows: Rows) -> np.ndarray:
-    """Mean squared residual [out] of the pooled members, standardised.
-
-    The kernel may explain noise away that finite networks cannot; the noise is never less than
-    what they leave.
-    """
-    return _mean_square(ensemble.outputs(rows.unread(LOOKED_AT)), rows)
-
-
-def _mean_square(means: np.ndarray, rows: Rows) -> np.ndarray:
-    n = means.shape[1]
-    residual = rows.y[:n] - means.astype(np.float64).mean(axis=0)
-    return np.average(np.square(residual), axis=0, weights=rows.weight[:n])

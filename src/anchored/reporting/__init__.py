@@ -14,7 +14,7 @@ from anchored.errors import bad_value
 from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.metrics import GPComparison
 from anchored.prediction.predictive import Predictive, checked_coverage
-from anchored.reporting import classes, making, regression, verdicts
+from anchored.reporting import classes, making, regression, verdicts, why
 from anchored.reporting.inputs import Inputs, names_of_rows
 from anchored.reporting.making import comparison as comparison
 from anchored.reporting.page import rendered
@@ -64,7 +64,8 @@ def report(
     rows = names_of_rows(X, n_rows) if row_names is None else [plain(n, 60) for n in row_names]
     if len(rows) != n_rows:
         raise bad_value("row_names", f"{len(rows)} of them", f"{n_rows} names, one for each row")
-    asked = (estimator, dist, Inputs.of(estimator, X, feature_names), y, rows, coverage)
+    inputs = Inputs.of(estimator, X, feature_names)
+    asked = (estimator, dist, inputs, y, rows, coverage)
     if isinstance(estimator, AnchoredClassifier):
         chapters = [classes.chapter(*asked)]
     else:
@@ -80,6 +81,7 @@ def report(
         facts=making.facts(estimator, about or {}),
         gp=comparison(estimator, X, dist) if gp is None else gp,
         members=making.members(estimator),
+        least_sure=why.least_sure(estimator, dist, inputs, rows),
         version=__version__,
     )
     if path is not None:
