@@ -6,6 +6,7 @@ What a member minimises is in `loss`, how it begins in `drawing`, and how it mov
 import dataclasses
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 
 from anchored.core import last_layer, wide
 from anchored.core.adapters import as_network
+from anchored.core.checkpoints import Checkpoint
 from anchored.core.drawing import Drawn, draw, draw_keys, initial_params
 from anchored.core.loss import METHODS, Folds, MemberLoss
 from anchored.core.measuring import vmappable
@@ -157,6 +159,7 @@ def fit_ensemble(
     folds: Folds | None = None,
     member_map: MemberMap | None = None,
     on_check: OnCheck | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
 ) -> Ensemble:
     """Train an ensemble.
 
@@ -181,7 +184,12 @@ def fit_ensemble(
     folds : rows that some members are not to see, for predictions out of sample.
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
+    checkpoint : folder in which the training is kept while it runs. If it is killed, the same call
+        goes on from there and ends with the same bits; a checkpoint of other rows or settings is
+        named in a `CheckpointWarning`, and training starts anew. The files are removed at the end.
+        A `Checkpoint` object keeps the finished training too, until its owner removes it.
     """
+    place = Checkpoint.of(checkpoint)
     network, schedule = network_on(network, data), schedule or Schedule()
     numbers = range(n_members) if members is None else tuple(members)
     drawn = draw(key, network, prior, likelihood, data, method, numbers, start, folds)
@@ -195,7 +203,7 @@ def fit_ensemble(
     if METHODS[method].score_noise and not drawn.hidden_fixed and n_steps >= _LONG_RUN:
         # Features form without the noise, which they would else fit; the minimum is the same.
         state, turn = _with_noise(state, 0), partial(_with_noise, share=1)
-    state, info = train(state, rows, schedule, on_check, turn)
+    state, info = train(state, rows, schedule, on_check, turn, place)
     failed = np.flatnonzero(info.status == Status.DIVERGED)
     if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
         key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
@@ -205,9 +213,12 @@ def fit_ensemble(
         drawn = drawn._replace(start=put_members(drawn.start, failed, start))
         slower = schedule.slower(_RETRY_RATE)
         again = _restarted(state, failed, start if way is None else way.inner(start), slower)
-        again, second = train(again, rows, slower)
+        second_place = None if place is None else place.part(f"{place.name}-again")
+        again, second = train(again, rows, slower, checkpoint=second_place)
         state = dataclasses.replace(state, theta=put_members(state.theta, failed, again.theta))
         info.status[failed] = second.status
+    if place is not None and place is not checkpoint:
+        place.clear_all()
     ensemble = Ensemble.of_state(state, info)
     if way is not None:  # what no row meets stays where the penalty, or else the start, put it
         kept = list(ensemble.member_ids)

@@ -252,6 +252,20 @@ class _Step:
         return moved(self.optimiser, now, gradient, rate_at(s, step), s.unit)
 
 
+def step_program(state: EnsembleState, data: Data) -> Any:
+    """One member's step as JAX writes it down, for these shapes; nothing is computed."""
+    plan, brought = state.plan, isinstance(data.x, HostRows)
+    size = min(plan.batch_size, len(data.weight))
+    shared = _Shared.of(state, data)
+    if brought:
+        x = jax.ShapeDtypeStruct((1, size, *data.x.shape[1:]), data.x.dtype)
+        shared = shared._replace(x=x)  # pyright: ignore
+    moving = Moving(state.theta, state.opt_state)
+    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), (moving, state.own))
+    body = _Step(plan.loss, plan.optimiser, size, brought)
+    return jax.make_jaxpr(body)(*one, shared, np.int32(0))
+
+
 def rate_at(state: "EnsembleState | _Shared", step: Array) -> Array:
     """The learning rate at a step."""
     return jnp.exp(state.log_rate + state.log_decay * (step // DECAY_EVERY))
