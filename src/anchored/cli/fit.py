@@ -22,6 +22,7 @@ from anchored.errors import shown
 
 # Test rows that go into the model's file, so that `anchored report MODEL` has something to show.
 _KEPT_ROWS = 2_000
+_CHECKPOINT = ".checkpoint"  # folder beside the files, until they are written
 FILES = {"model": "model.safetensors", "report": "report.html", "metrics": "metrics.json"}
 
 
@@ -63,6 +64,10 @@ def fit(
     out: Annotated[
         Path | None, typer.Option(help="Folder for model, report and scores; else by the table.")
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(help="Go on where a run that was stopped left a checkpoint in the folder."),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Fit a table: predictions with error bars, checked on rows set aside, and a report."""
@@ -91,23 +96,40 @@ def fit(
     _check_method(method, settings, plan)
     _check_scale(target_scale, plan)
     make_folder(out, clean=True)
+    place = _place(out, resume)
     if not as_json:
         seconds = _fitting.expected_seconds(plan, n_members, _inputs.widths(hidden))
         _say_plan(table, plan, seconds, max_seconds)
     try:
         with table_errors(table):
-            fitted = _fitting.fit_plan(plan, parameters, coverage)
+            fitted = _fitting.fit_plan(plan, parameters | {"checkpoint": place}, coverage)
     except KeyboardInterrupt:
-        typer.echo("anchored: stopped; nothing is written.", err=True)
+        kept = f" The same command goes on from {place.folder}." if place.exists() else ""
+        typer.echo(f"anchored: stopped; no model is written.{kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     files = {kind: str(out / name) for kind, name in FILES.items()}
     record = _record(table, plan, fitted, coverage, random_state, files)
     with table_errors(table):
         _write(out, plan, fitted, record)
+    place.clear_all()
     if as_json:
         typer.echo(json.dumps(record))
     else:
         _say_result(record, time.perf_counter() - started)
+
+
+def _place(out: Path, resume: bool):
+    """Where trainings are kept until the files are written."""
+    from anchored.core.checkpoints import Checkpoint
+
+    place = Checkpoint(
+        out / _CHECKPOINT, say=lambda line: typer.echo(f"anchored: {line}", err=True)
+    )
+    if not resume:
+        place.clear_all()
+    elif place.exists():
+        typer.echo(f"Going on from the checkpoint in {place.folder}.", err=True)
+    return place
 
 
 def _read_settings(path: Path):

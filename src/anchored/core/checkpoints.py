@@ -84,16 +84,15 @@ class Checkpoint:
         """The newest state of a training with these fingerprints."""
         found: list[Saved] = []
         other: set[str] = set()
-        damaged = 0
+        damaged: list[str] = []
         for slot in _SLOTS:
             path = self._path(slot)
             if not path.is_file():
                 continue
             try:
                 theirs, saved = _read(path)
-            except ModelFileError as error:
-                damaged += 1
-                self.tell(f"The checkpoint {path} is left out: {error}")
+            except ModelFileError:
+                damaged.append(str(path))
                 continue
             different = {name for name in marks if theirs.get(name) != marks[name]}
             other |= different
@@ -104,8 +103,9 @@ class Checkpoint:
                 f"The checkpoint in {self.folder} is of another training (different: "
                 f"{', '.join(sorted(other))}); {self.name!r} starts anew and replaces it."
             )
-        if damaged and not found:
-            self.tell(f"No checkpoint of {self.name!r} is left; its training starts anew.")
+        if damaged:
+            instead = "the other one is used" if found else f"{self.name!r} starts anew"
+            self.tell(f"Damaged checkpoint: {', '.join(damaged)}; {instead}.")
         return max(found, key=lambda saved: saved.number) if found else None
 
     def save(self, marks: Marks, saved: Saved) -> None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from anchored import __version__
 from anchored.core.adapters import as_network
+from anchored.core.checkpoints import Checkpoint
 from anchored.core.checks import takes_tokens
 from anchored.core.drawing import model_shapes
 from anchored.core.ensembles import Ensemble, fit_ensemble
@@ -64,6 +65,7 @@ class AnchoredEstimator(Defaults):
 
     n_members: int
     augment: Augment | None
+    checkpoint: Checkpoint | str | Path | None
     random_state: Any
     verbose: int
     model_: FittedModel
@@ -251,7 +253,7 @@ class AnchoredEstimator(Defaults):
         self, key, model: Model, folds: Folds | None = None
     ) -> tuple[Ensemble, Ensemble | None]:
         """The members, and those of ``folds``; what went wrong becomes warnings."""
-        n_members = whole("n_members", self.n_members)
+        n_members, place = whole("n_members", self.n_members), Checkpoint.of(self.checkpoint)
         schedule = self._schedule(model.data.n_rows, model.likelihood)
         every = None  # as members of folds will be, so that one program trains all
         if folds is not None:
@@ -265,6 +267,7 @@ class AnchoredEstimator(Defaults):
                 schedule=schedule,
                 folds=every,
                 on_check=on_check,
+                checkpoint=place,
             )
         report_failures(ensemble, schedule)
         if folds is None:
@@ -278,8 +281,14 @@ class AnchoredEstimator(Defaults):
                 method=self.method,
                 schedule=schedule,
                 on_check=on_check,
+                checkpoint=self._place("folds"),
             )
         return ensemble, others
+
+    def _place(self, name: str) -> Checkpoint | None:
+        """Where one of the trainings is kept."""
+        place = Checkpoint.of(self.checkpoint)
+        return None if place is None else place.part(name)
 
     def _fitted(self, inputs: Inputs, model: Model, rows: Rows, ensemble, **parts) -> FittedModel:
         """The record of a fit, without a scale of novelty."""
@@ -321,12 +330,16 @@ class AnchoredEstimator(Defaults):
             usual = novelty.usual(apart[: len(weight)], weight)
         self.model_ = dataclasses.replace(fitted, novelty_scale=np.atleast_1d(usual))
         self._ensemble = (self.model_, self._ensemble[1])
+        place = Checkpoint.of(self.checkpoint)
+        if place is not None and place is not self.checkpoint:  # its own: nothing is left to train
+            place.clear_all()
         return outputs
 
     def _plain_parameters(self) -> dict:
         """The constructor's arguments as JSON can say them."""
         given = dict(self.get_params(deep=False))
-        del given["augment"]  # a function, and of no use to what is trained
+        for name in ("augment", "checkpoint"):  # of no use to what is trained
+            del given[name]
         for name in ("network", "prior", "likelihood"):
             if name in given and not isinstance(
                 given[name], (type(None), str, int, float, np.number)

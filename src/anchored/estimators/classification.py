@@ -52,7 +52,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     method : rms, anchored, random-features, regularised, unconstrained, or deep (here as
         unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
-    max_seconds, random_state, verbose, optimiser : as in `AnchoredRegressor`.
+    max_seconds, random_state, verbose, optimiser, checkpoint : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
 
@@ -96,6 +96,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         random_state=None,
         verbose=0,
         optimiser=None,
+        checkpoint=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -112,6 +113,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.optimiser = optimiser
+        self.checkpoint = checkpoint
 
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.

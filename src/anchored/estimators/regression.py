@@ -98,6 +98,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         is then one of samples. None is the Gaussian whose noise is learned.
     optimiser : in place of Adam with a falling rate: "constant", "cosine" or "warmup-cosine", or an
         optax transformation, which has a rate of its own.
+    checkpoint : folder in which trainings are kept while they run, or a `Checkpoint`. If the process
+        is killed, the same fit goes on from there and ends with the same model to the last bit (an
+        integer ``random_state``). The files are removed when the fit ends.
 
     Attributes
     ----------
@@ -143,6 +146,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         verbose=0,
         likelihood=None,
         optimiser=None,
+        checkpoint=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -164,6 +168,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.verbose = verbose
         self.likelihood = likelihood
         self.optimiser = optimiser
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -307,7 +312,16 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             x = x[:, : -rows.standardiser.n_ramps]
         keys = jax.random.split(jax.random.fold_in(key, 1), y.shape[1])
         noise = tuple(
-            learn_noise(keys[i], x, held.outputs[..., i], y[:, i], weight, self.predictive, n_tuned)
+            learn_noise(
+                keys[i],
+                x,
+                held.outputs[..., i],
+                y[:, i],
+                weight,
+                self.predictive,
+                n_tuned,
+                self._place(f"noise-{i}"),
+            )
             for i in range(y.shape[1])
         )
         factor = np.array([part.factor for part in noise])
