@@ -22,6 +22,7 @@ from anchored.errors import CheckpointWarning
 from tests.core.test_ensembles import Explosive
 from tests.core.test_state import rows, same_bits
 
+NOISY = optax.chain(optax.add_noise(0.1, 0.5, 3), optax.sgd(0.01))
 LONG = Schedule(60, 16, 0.02)  # 120 steps, 20 looks
 
 
@@ -78,11 +79,7 @@ CASES = {
     "noise": {"method": "rms"},
     "folds": {"folds": Folds(np.arange(40) % 2, np.array([0, 1])).joined(2)},
     "optimiser": {"schedule": Schedule(60, 16, optimiser=optax.adam(0.02))},
-    "noisy optimiser": {
-        "schedule": Schedule(
-            60, 16, optimiser=optax.chain(optax.add_noise(0.1, 0.5, 3), optax.sgd(0.01))
-        )
-    },
+    "noisy optimiser": {"schedule": Schedule(60, 16, optimiser=NOISY)},
     "one by one": {"member_map": OneByOne()},
     "likelihood": {"likelihood": StudentT(), "network": MLP((6,), 2)},
     "memory map": {"data": host_data()},
@@ -119,7 +116,7 @@ def test_noise_that_comes_half_way_is_there_after_a_restart(tmp_path):
     undisturbed = fit(data, **kwargs)
     for after in (14, 1):  # past half, and before the next look
         with pytest.raises(Killed):
-            fit(data, place(tmp_path), on_check=killer(after), **kwargs)
+            fit(data, Checkpoint(tmp_path, interval=0.02), on_check=killer(after), **kwargs)
     same_ensemble(fit(data, place(tmp_path), **kwargs), undisturbed)
 
 

@@ -122,9 +122,10 @@ def _place(out: Path, resume: bool):
     """Where trainings are kept until the files are written."""
     from anchored.core.checkpoints import Checkpoint
 
-    place = Checkpoint(
-        out / _CHECKPOINT, say=lambda line: typer.echo(f"anchored: {line}", err=True)
-    )
+    def say(line: str) -> None:
+        typer.echo(f"anchored: {line}", err=True)
+
+    place = Checkpoint(out / _CHECKPOINT, say=say)
     if not resume:
         place.clear_all()
     elif place.exists():

@@ -12,6 +12,8 @@ import re
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import jaxlib
 import numpy as np
 
 from anchored.core.checkpoints import Marks
@@ -50,7 +52,7 @@ def _plain(schedule: Any) -> dict:
 def _machine() -> str:
     """What rounding depends on."""
     device = jax.devices()[0]
-    versions = f"jax {jax.__version__}, jaxlib {jax.lib.__version__}, numpy {np.__version__}"
+    versions = f"jax {jax.__version__}, jaxlib {jaxlib.__version__}, numpy {np.__version__}"
     return f"{versions}, {device.platform} {device.device_kind}, {platform.machine()}"
 
 
@@ -73,9 +75,14 @@ def _of_leaves(tree: Any) -> str:
     return _digest(_without_addresses(structure), arrays)
 
 
+def is_key(leaf: Any) -> bool:
+    """Whether a leaf is an array of random keys."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
 def array_of(leaf: Any) -> np.ndarray:
     """A leaf in NumPy; a random key as its words."""
-    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if is_key(leaf):
         leaf = jax.random.key_data(leaf)
     return np.asarray(leaf)
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from anchored.core.checkpoints import Keeper, Saved
-from anchored.core.fingerprints import array_of
+from anchored.core.fingerprints import array_of, is_key
 from anchored.core.state import EnsembleState
 from anchored.core.tree import on_device
 from anchored.errors import ModelFileError
@@ -117,6 +117,6 @@ def _stored(array: np.ndarray) -> np.ndarray:
 
 def _restored(array: np.ndarray, leaf: Any, dtype: np.dtype) -> Any:
     array = array.view(np.uint64) if dtype == np.uint64 else array.astype(dtype)
-    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if is_key(leaf):
         return jax.random.wrap_key_data(on_device(array), impl=jax.random.key_impl(leaf))
     return on_device(array)

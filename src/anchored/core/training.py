@@ -200,8 +200,8 @@ def train(
     """`advance` through a whole schedule, or until the objective of every member has settled.
 
     ``turn`` changes the state half-way; only after it may training stop early. A ``checkpoint``
-    keeps the state while it trains and at the end; a run that finds it there goes on from it. Before
-    ``at_least`` steps training does not stop early.
+    keeps the state while it trains and at the end; a run that finds it there goes on from it.
+    Training does not stop early before ``at_least`` steps.
     """
     seen, keeper, run = _looked_at(data, schedule), None, None
     if checkpoint is not None:

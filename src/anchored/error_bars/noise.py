@@ -48,8 +48,8 @@ def learn_noise(
     """From held-out rows: inputs, member means [member, batch], targets and weights [batch].
 
     ``family`` is that of the predictives to come, on which the width of intervals depends;
-    ``n_tuned`` numbers were chosen with these rows in sight; ``checkpoint`` is where the training of
-    the noise is kept.
+    ``n_tuned`` numbers were chosen with these rows in sight; ``checkpoint`` is where the training
+    is kept.
     """
 
     def model(shape: NoiseShape | None, unseen: np.ndarray | float) -> Noise:

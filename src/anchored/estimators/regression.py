@@ -98,9 +98,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         is then one of samples. None is the Gaussian whose noise is learned.
     optimiser : in place of Adam with a falling rate: "constant", "cosine" or "warmup-cosine", or an
         optax transformation, which has a rate of its own.
-    checkpoint : folder in which trainings are kept while they run, or a `Checkpoint`. If the process
-        is killed, the same fit goes on from there and ends with the same model to the last bit (an
-        integer ``random_state``). The files are removed when the fit ends.
+    checkpoint : folder in which trainings are kept while they run. If the process is killed, the
+        same fit (``random_state`` a number) goes on from there and ends with the same model to the
+        last bit. The files are removed when the fit ends.
 
     Attributes
     ----------
