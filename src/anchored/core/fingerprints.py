@@ -9,11 +9,11 @@ import dataclasses
 import hashlib
 import platform
 import re
+from importlib.metadata import version
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jaxlib
 import numpy as np
 
 from anchored.core.checkpoints import Marks
@@ -52,7 +52,7 @@ def _plain(schedule: Any) -> dict:
 def _machine() -> str:
     """What rounding depends on."""
     device = jax.devices()[0]
-    versions = f"jax {jax.__version__}, jaxlib {jaxlib.__version__}, numpy {np.__version__}"
+    versions = f"jax {jax.__version__}, jaxlib {version('jaxlib')}, numpy {np.__version__}"
     return f"{versions}, {device.platform} {device.device_kind}, {platform.machine()}"
 
 
