@@ -68,6 +68,9 @@ def fit(
         bool,
         typer.Option(help="Go on where a run that was stopped left a checkpoint in the folder."),
     ] = True,
+    dry_run: Annotated[
+        bool, typer.Option(help="Say what the fit would take (memory, time, steps), and stop.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Fit a table: predictions with error bars, checked on rows set aside, and a report."""
@@ -95,6 +98,9 @@ def fit(
         )
     _check_method(method, settings, plan)
     _check_scale(target_scale, plan)
+    if dry_run:
+        _say_dry_run(table, plan, parameters | {"checkpoint": out / _CHECKPOINT}, as_json)
+        return
     make_folder(out, clean=True)
     place = _place(out, resume)
     if not as_json:
@@ -116,6 +122,16 @@ def fit(
         typer.echo(json.dumps(record))
     else:
         _say_result(record, time.perf_counter() - started)
+
+
+def _say_dry_run(table: str, plan, parameters: dict[str, Any], as_json: bool) -> None:
+    from anchored.cli import _fitting
+
+    with table_errors(table):
+        found = _fitting.estimator_of(plan, parameters).plan(
+            plan.inputs, plan.y, groups=plan.groups
+        )
+    typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))
 
 
 def _place(out: Path, resume: bool):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -35,6 +36,7 @@ from anchored.errors import bad_value, unknown_name
 from anchored.estimators.defaults import Defaults
 from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
+from anchored.estimators.planning import FitPlan, Planned, check_memory, make_plan
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows, standardiser_of
 from anchored.estimators.validation import (
@@ -159,6 +161,7 @@ class AnchoredEstimator(Defaults):
             groups = np.unique(np.asarray(groups), return_inverse=True)[1]
         if isinstance(X, np.memmap) or self.augment is not None:
             return self._rows_that_stay(X, y, weight, groups)
+        check_memory(len(X), int(np.prod(X.shape[1:])))
         if groups is None:
             x, y, weight = merge_rows(X, y, weight)
         else:  # equal rows of different groups stay apart
@@ -225,6 +228,18 @@ class AnchoredEstimator(Defaults):
         return check_range(self.model_.standardised(x))
 
     # Training
+
+    def plan(self, X, y, sample_weight=None, groups=None) -> FitPlan:
+        """What `fit` of the same rows would take: memory, time, steps, and where it runs.
+
+        Nothing is fitted. The steps of training are compiled and some of them timed; the record
+        that is returned says all when it is printed.
+        """
+        fresh: Any = clone(self)
+        planned = fresh._planned(X, y, sample_weight, groups)
+        return make_plan(fresh, planned, random_key(0))
+
+    _planned: Callable[..., Planned]  # what would be trained
 
     def _model(
         self, rows: Rows, likelihood: Likelihood, n_outputs: int, first_var, relevance=None

@@ -20,6 +20,8 @@ from anchored.estimators import trials
 from anchored.estimators.base import AnchoredEstimator, Model, random_key
 from anchored.estimators.defaults import is_auto
 from anchored.estimators.failures import report_fold_failures
+from anchored.estimators.inputs import Inputs
+from anchored.estimators.planning import Planned
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows
 from anchored.estimators.trials import Candidate
@@ -28,7 +30,7 @@ from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classif
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.prediction.special import softmax
-from anchored.typing import Likelihood, traits
+from anchored.typing import Likelihood, Network, traits
 
 _FOLDS = (5, 3)  # folds and their members
 _MANY = 5  # members of the single fold of many rows
@@ -126,22 +128,10 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         """
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
-        inputs, y, weight = self._check_fit_input(X, y, sample_weight)
-        check_classification_targets(y)
-        classes = np.unique(y[weight > 0])
-        if len(classes) < 2:
-            raise ValueError(
-                f"`y` must have at least 2 classes among rows of positive weight; got one "
-                f"class, {classes[0]!r}."
-            )
-        labels = np.asarray(np.searchsorted(classes, y), np.float64)[:, None]
-        rows = self._rows(inputs, labels, weight, groups)
+        inputs, rows, classes = self._labelled(X, y, sample_weight, groups)
         key = random_key(self.random_state)
         model, rows = self._chosen_model(key, rows, inputs.encoder, len(classes))
-        folds = None
-        if traits(model.network).vmappable:  # networks that run one by one are slow
-            few, many = (*_FOLDS, _MANY), tuning.MANY_ROWS
-            folds = plan_folds(len(rows.y), rows.groups, *few, many, labels=rows.y[:, 0])
+        folds = _folds(model.network, rows)
         ensemble, others = self._train(key, model, folds)
         temperature, usual = 1.0, None
         if folds is not None and others is not None:
@@ -191,6 +181,24 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self._chosen_widths = found.widths
         return found.model, found.rows
 
+    def _labelled(self, X, y, sample_weight, groups) -> tuple[Inputs, Rows, np.ndarray]:
+        """Rows with the numbers of their classes, and the classes."""
+        inputs, y, weight = self._check_fit_input(X, y, sample_weight)
+        check_classification_targets(y)
+        classes = np.unique(y[weight > 0])
+        if len(classes) < 2:
+            raise ValueError(
+                f"`y` must have at least 2 classes among rows of positive weight; got one "
+                f"class, {classes[0]!r}."
+            )
+        labels = np.asarray(np.searchsorted(classes, y), np.float64)[:, None]
+        return inputs, self._rows(inputs, labels, weight, groups), classes
+
+    def _planned(self, X, y, sample_weight, groups) -> Planned:
+        _, rows, classes = self._labelled(X, y, sample_weight, groups)
+        network = self._make_network(len(classes), len(rows.y))
+        return Planned(rows, Categorical(), len(classes), _folds(network, rows))
+
     @property
     def classes_(self) -> np.ndarray:
         """The labels, in the order of the columns of `predict_proba`."""
@@ -213,6 +221,13 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     def predict_proba(self, X) -> np.ndarray:
         """Class probabilities [row, class], averaged over the members and then tempered."""
         return self.predict_dist(X).probabilities
+
+
+def _folds(network: Network, rows: Rows) -> Folds | None:
+    if not traits(network).vmappable:  # networks that run one by one are slow
+        return None
+    few, many = (*_FOLDS, _MANY), tuning.MANY_ROWS
+    return plan_folds(len(rows.y), rows.groups, *few, many, labels=rows.y[:, 0])
 
 
 def _held_out(others: Ensemble, folds: Folds, rows: Rows) -> tuple[float, np.ndarray | None]:

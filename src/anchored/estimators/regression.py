@@ -26,6 +26,7 @@ from anchored.estimators.base import (
     random_key,
 )
 from anchored.estimators.failures import report_fold_failures
+from anchored.estimators.planning import Planned
 from anchored.estimators.rows import Rows
 from anchored.exact import gp, scales
 from anchored.exact.drawn import choose_regression
@@ -250,6 +251,33 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             self._train_rows = (rows.x[:], rows.y, rows.weight)
         self._check_health(outputs, rows, first_var, given)
         return self
+
+    def _planned(self, X, y, sample_weight, groups) -> Planned:
+        """With the widest inputs, and a noise that only the fit will know."""
+        check_method(self.method)
+        self._tuned = _as_settings(self.settings)
+        if self.likelihood is not None:
+            own_likelihood.check(self)
+        rules = {"multi_output": True, "y_numeric": True}
+        inputs, y, weight = self._check_fit_input(X, y, sample_weight, **rules)
+        one_target, y = y.ndim == 1, np.asarray(y, np.float64).reshape(len(y), -1)
+        rows = self._rows(inputs, y, weight, groups)
+        if self.likelihood is not None:
+            rows, _, sampled = own_likelihood.targets(self, rows, one_target)
+            n_outputs = own_likelihood.n_outputs(self, rows.y.shape[1], rows)
+            return Planned(
+                rows, own_likelihood.trained_on(self.likelihood, sampled), n_outputs, None
+            )
+        scaler = _target_standardiser(rows.y, rows.weight)
+        rows, given = rows._replace(y=scaler.forward(rows.y)), self._given_noise_var(scaler)
+        if METHODS[self.method].variance_head:
+            return Planned(rows, HeteroskedasticGaussian(), 2 * y.shape[1], None)
+        likelihood = Gaussian(np.full(y.shape[1], 0.1) if given is None else given)
+        vmappable = traits(self._make_network(y.shape[1], len(y))).vmappable
+        folds = None
+        if given is None and vmappable:
+            folds = _folds(len(rows.y), self.n_members, rows.groups)
+        return Planned(rows, likelihood, y.shape[1], folds)
 
     def _fit_likelihood(self, inputs, rows: Rows, one_target: bool):
         rows, ordinary, sampled = own_likelihood.targets(self, rows, one_target)
