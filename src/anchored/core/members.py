@@ -20,7 +20,7 @@ from anchored.core.tree import concatenate_members, stack_members, take_members
 from anchored.typing import MemberMap, Network, traits
 
 _LARGE_WORK = 300_000  # products of a step that keep a core busy
-_SHARES = (5, 4, 6, 7)  # members that one program trains on a core: the first that divides all
+SHARES = (5, 4, 6, 7)  # members that one program trains on a core: the first that divides all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +176,7 @@ def best_member_map(
             return OneByOne(looped=vmappable)
         # Equal shares need one compilation only. They do not depend on the number of cores, on
         # which the last bits of members would depend otherwise.
-        for size in _SHARES:
+        for size in SHARES:
             if n_members % size == 0 and n_members > size:
                 return Threaded(n_cores(), size)
     elif jax.device_count() > 1:
@@ -206,10 +206,16 @@ def n_members_of(tree) -> int:
 
 
 def n_cores() -> int:
-    """Cores this process may use."""
+    """Cores this process may use.
+
+    Workers of joblib and Ray are given their share by ``OMP_NUM_THREADS``.
+    """
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
+        n_cores = len(os.sched_getaffinity(0))
+    else:
+        n_cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    share = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(n_cores, int(share))) if share.isdecimal() else n_cores
 
 
 @cache
