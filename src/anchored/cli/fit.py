@@ -68,6 +68,9 @@ def fit(
         bool,
         typer.Option(help="Go on where a run that was stopped left a checkpoint in the folder."),
     ] = True,
+    executor: Annotated[
+        str | None, typer.Option(help="Who trains the members: ray, or ray://host:port.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option(help="Say what the fit would take (memory, time, steps), and stop.")
     ] = False,
@@ -79,6 +82,7 @@ def fit(
         "n_members": n_members,
         "method": method,
         "max_seconds": max_seconds,
+        "executor": executor,
         "random_state": random_state,
         "verbose": int(not as_json),
         **({"hidden": _inputs.widths(hidden)} if hidden else {}),

@@ -38,6 +38,7 @@ class Job(NamedTuple):
     schedule: Schedule | None
     of_row: np.ndarray | None  # folds
     folder: str  # of checkpoints
+    name: str  # of the training there
     interval: float
 
 
@@ -49,10 +50,6 @@ class Chunk(NamedTuple):
     of_member: np.ndarray | None  # their folds
     start: Params | None
     at_least: int  # steps before which they do not stop
-
-    @property
-    def name(self) -> str:
-        return f"chunk-{self.first}"
 
 
 def split(n_members: int, chunk: int | None = None) -> list[slice]:
@@ -84,7 +81,7 @@ def in_chunks(
     """The ensembles of all chunks, which stopped at the same step."""
     network, prior, likelihood, data = model
     with tempfile.TemporaryDirectory(prefix="anchored-") as spare:
-        folder = Path(spare) if place is None else place.folder / place.name
+        kept = Checkpoint(Path(spare)) if place is None else place
         job = Job(
             np.asarray(jax.random.key_data(key)),
             network,
@@ -94,8 +91,9 @@ def in_chunks(
             method,
             schedule,
             None if folds is None else np.asarray(folds.of_row),
-            str(folder),
-            Checkpoint(folder).interval if place is None else place.interval,
+            str(kept.folder.absolute()),
+            kept.name,
+            kept.interval,
         )
         chunks = [
             Chunk(

@@ -223,7 +223,7 @@ def fit_ensemble(
 
 def train_chunk(job: Job, chunk: Chunk, report: OnCheck) -> Ensemble:
     """Some members, in NumPy; a worker calls it."""
-    place = Checkpoint(Path(job.folder), chunk.name, interval=job.interval)
+    place = Checkpoint(Path(job.folder), f"{job.name}-{chunk.first}", interval=job.interval)
     folds = None
     if job.of_row is not None and chunk.of_member is not None:
         folds = Folds(job.of_row, chunk.of_member)

@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anchored import __version__
+from anchored.cluster import as_executor
 from anchored.core.adapters import as_network
 from anchored.core.checkpoints import Checkpoint
 from anchored.core.checks import takes_tokens
@@ -68,6 +69,7 @@ class AnchoredEstimator(Defaults):
     n_members: int
     augment: Augment | None
     checkpoint: Checkpoint | str | Path | None
+    executor: Any
     random_state: Any
     verbose: int
     model_: FittedModel
@@ -134,6 +136,7 @@ class AnchoredEstimator(Defaults):
         self._given_first_var()
         self._schedule(1)
         whole("n_members", self.n_members)
+        as_executor(self.executor)
         if self.augment is not None and not callable(self.augment):
             raise bad_value("augment", self.augment, "a function of a generator and a batch")
         X = X if self._layout is None else self._layout.pack(X)
@@ -270,6 +273,7 @@ class AnchoredEstimator(Defaults):
         """The members, and those of ``folds``; what went wrong becomes warnings."""
         n_members, place = whole("n_members", self.n_members), Checkpoint.of(self.checkpoint)
         schedule = self._schedule(model.data.n_rows, model.likelihood)
+        executor = as_executor(self.executor)
         every = None  # as members of folds will be, so that one program trains all
         if folds is not None:
             every = folds._replace(of_member=np.full(n_members, Folds.SEES_ALL))
@@ -283,6 +287,7 @@ class AnchoredEstimator(Defaults):
                 folds=every,
                 on_check=on_check,
                 checkpoint=place,
+                executor=executor,
             )
         report_failures(ensemble, schedule)
         if folds is None:
@@ -297,6 +302,7 @@ class AnchoredEstimator(Defaults):
                 schedule=schedule,
                 on_check=on_check,
                 checkpoint=self._place("folds"),
+                executor=executor,
             )
         return ensemble, others
 
@@ -353,7 +359,7 @@ class AnchoredEstimator(Defaults):
     def _plain_parameters(self) -> dict:
         """The constructor's arguments as JSON can say them."""
         given = dict(self.get_params(deep=False))
-        for name in ("augment", "checkpoint"):  # of no use to what is trained
+        for name in ("augment", "checkpoint", "executor"):  # of no use to what is trained
             del given[name]
         for name in ("network", "prior", "likelihood"):
             if name in given and not isinstance(

@@ -54,7 +54,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     method : rms, anchored, random-features, regularised, unconstrained, or deep (here as
         unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
-    max_seconds, random_state, verbose, optimiser, checkpoint : as in `AnchoredRegressor`.
+    max_seconds, random_state, verbose, optimiser, checkpoint, executor : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
 
@@ -99,6 +99,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         verbose=0,
         optimiser=None,
         checkpoint=None,
+        executor=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -116,6 +117,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.verbose = verbose
         self.optimiser = optimiser
         self.checkpoint = checkpoint
+        self.executor = executor
 
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.

@@ -102,6 +102,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     checkpoint : folder in which trainings are kept while they run. If the process is killed, the
         same fit (``random_state`` a number) goes on from there and ends with the same model to the
         last bit. The files are removed when the fit ends.
+    executor : who trains the members, in place of this process: "ray" (a Ray of its own here, or
+        the one this process belongs to), "ray://host:port", or a `RayExecutor`.
 
     Attributes
     ----------
@@ -148,6 +150,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         likelihood=None,
         optimiser=None,
         checkpoint=None,
+        executor=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -170,6 +173,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.likelihood = likelihood
         self.optimiser = optimiser
         self.checkpoint = checkpoint
+        self.executor = executor
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
