@@ -4,8 +4,8 @@
 
 A run is started, killed by SIGKILL after a random part of the time that an undisturbed run takes,
 and started again, until it ends. Then the next round begins, until there were as many kills. Every
-model is compared with the undisturbed one. The work lost is how far the newest checkpoint is from
-the moment of the kill.
+model is compared with the undisturbed one. The work lost is the time between a kill and the newest
+checkpoint of the run that was killed; one that had none loses the choice of its prior.
 """
 
 import argparse
@@ -62,7 +62,11 @@ def newest_checkpoint(out: Path) -> float | None:
 
 
 def killed_run(table: Path, out: Path, members: int, after: float) -> tuple[bool, float | None]:
-    """Whether it was killed before its end, and the seconds between checkpoint and kill."""
+    """Whether it was killed before its end, and the seconds between its checkpoint and the kill.
+
+    None if this run had not written one.
+    """
+    started = time.time()
     process = subprocess.Popen(
         command(table, out, members), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -72,7 +76,7 @@ def killed_run(table: Path, out: Path, members: int, after: float) -> tuple[bool
         process.send_signal(signal.SIGKILL)
         process.communicate()
         kept = newest_checkpoint(out)
-        return True, None if kept is None else time.time() - kept
+        return True, None if kept is None or kept < started else time.time() - kept
     if process.returncode:
         raise RuntimeError(f"A run failed: {err.decode()}")
     return False, None

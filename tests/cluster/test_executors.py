@@ -78,8 +78,14 @@ def test_finished_chunks_are_not_trained_again(tmp_path):
 
 @pytest.mark.parametrize(
     ("n_members", "chunk", "sizes"),
-    [(20, None, [5, 5, 5, 5]), (8, None, [4, 4]), (11, None, [5, 6]), (2, None, [2])]
-    + [(7, 3, [3, 4]), (5, 2, [2, 3])],
+    [
+        (20, None, [5, 5, 5, 5]),
+        (8, None, [4, 4]),
+        (11, None, [5, 6]),
+        (2, None, [2]),
+        (7, 3, [3, 4]),
+        (5, 2, [2, 3]),
+    ],
 )
 def test_no_member_is_alone(n_members, chunk, sizes):
     cuts = split(n_members, chunk)

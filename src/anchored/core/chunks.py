@@ -6,6 +6,7 @@ is taken up again, from its checkpoint, and trained to where that one stopped, u
 """
 
 import dataclasses
+import itertools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +62,7 @@ def split(n_members: int, chunk: int | None = None) -> list[slice]:
     cuts = [*range(0, n_members, size), n_members]
     if len(cuts) > 2 and cuts[-1] - cuts[-2] < _LEAST:
         del cuts[-2]
-    return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [slice(a, b) for a, b in itertools.pairwise(cuts)]
 
 
 def in_chunks(
@@ -105,8 +106,7 @@ def in_chunks(
             )
             for some in split(len(numbers), executor.chunk)
         ]
-        results = _agreed(executor, train_chunk, job, chunks, on_check)
-    return results
+        return _agreed(executor, train_chunk, job, chunks, on_check)
 
 
 def _plain(leaf: Any) -> Any:

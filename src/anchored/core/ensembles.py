@@ -285,7 +285,7 @@ def _trained(
     failed = np.flatnonzero(info.status == Status.DIVERGED)
     if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
         key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
-        start = initial_params(network, key_again, [numbers[j] for j in failed], data)
+        start = initial_params(network, key_again, [numbers[int(j)] for j in failed], data)
         if drawn.hidden_fixed:
             start = last_layer.with_hidden(start, take_members(drawn.own.centre, failed))
         drawn = drawn._replace(start=put_members(drawn.start, failed, start))
