@@ -83,7 +83,10 @@ class Likelihood(Protocol):
 class Executor(Protocol):
     """Who trains chunks of members: workers of a cluster, or this process."""
 
-    chunk: int | None  # members of a chunk; None for as many as one program trains here
+    @property
+    def chunk(self) -> int | None:
+        """Members of a chunk; None for as many as one program trains on one machine."""
+        ...
 
     def map(
         self,
