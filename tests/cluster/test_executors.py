@@ -47,7 +47,9 @@ def test_chunks_are_the_same_members(case):
         jax.tree.leaves((chunks.params, chunks.centres)),
         strict=True,
     ):
-        np.testing.assert_array_equal(one, other)
+        # Diverged members are trained again beside as many as diverged in their chunk.
+        tolerance = 1e-4 if case == "diverged" else 0.0
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
     assert (whole.member_ids, whole.retrained) == (chunks.member_ids, chunks.retrained)
     np.testing.assert_array_equal(whole.info.status, chunks.info.status)
     np.testing.assert_array_equal(whole.info.steps, chunks.info.steps)

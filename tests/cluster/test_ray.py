@@ -1,4 +1,4 @@
-"""Members trained by Ray's workers; a worker that dies costs no more than its chunk's last steps."""
+"""Members trained by workers of Ray; one that dies costs no more than its last steps."""
 
 import os
 import signal
