@@ -8,6 +8,7 @@ number of rows alone, so 300 steps and then 700 give the same bits as 1,000. Row
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -358,9 +359,19 @@ def _inputs(
     x, seed = data.x, int(state.seed)
     most = int(np.clip(_BLOCK_BYTES // (x.row_bytes * size), 1, _BLOCK_STEPS))
     end = int(state.step) + n_steps
-    for first in range(int(state.step), end, most):
+
+    def read(first: int) -> tuple[int, np.ndarray]:
         rows = np.asarray(_rows_of_steps(np.uint32(seed), first, data.n_rows, size, most))
-        read, count = np.zeros((most, size, *x.shape[1:]), x.dtype), min(most, end - first)
+        found, count = np.zeros((most, size, *x.shape[1:]), x.dtype), min(most, end - first)
         for i in range(count):
-            read[i] = x.batch(rows[i], np.random.default_rng([seed, first + i]))
-        yield first, count, on_device(read)
+            found[i] = x.batch(rows[i], np.random.default_rng([seed, first + i]))
+        return count, found
+
+    firsts = range(int(state.step), end, most)
+    with ThreadPoolExecutor(1, thread_name_prefix="anchored-rows") as pool:
+        coming = pool.submit(read, firsts[0])
+        for first in firsts:  # the next rows are read while steps are taken
+            count, found = coming.result()
+            if first + most < end:
+                coming = pool.submit(read, first + most)
+            yield first, count, on_device(found)

@@ -51,6 +51,7 @@ from anchored.prediction.predictive import Predictive
 from anchored.typing import Likelihood, Network
 
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
+_SCALE_ROWS = 200_000  # whose scales stand for those of more rows than memory holds
 LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 
@@ -163,7 +164,7 @@ class AnchoredEstimator(Defaults):
             check_consistent_length(X, groups)
             groups = np.unique(np.asarray(groups), return_inverse=True)[1]
         if isinstance(X, np.memmap) or self.augment is not None:
-            return self._rows_that_stay(X, y, weight, groups)
+            return self._rows_that_stay(X, y, weight, groups, inputs.encoder)
         check_memory(len(X), int(np.prod(X.shape[1:])))
         if groups is None:
             x, y, weight = merge_rows(X, y, weight)
@@ -178,7 +179,7 @@ class AnchoredEstimator(Defaults):
             standardiser = standardiser.with_ramps(x, weight, columns)
         return Rows(check_range(standardiser.forward(x)), y, weight, groups, standardiser)
 
-    def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups) -> Rows:
+    def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups, encoder=None) -> Rows:
         """Rows of positive weight in random order, unread; equal ones are not merged."""
         kept = np.flatnonzero(weight > 0)
         order = np.random.default_rng(0).permutation(kept)
@@ -186,6 +187,10 @@ class AnchoredEstimator(Defaults):
         if self._takes_tokens(X):
             for piece in rows.pieces():
                 check_tokens(self.network, piece)
+        elif encoder is not None:  # scales of a sample, as robust as those of all rows in memory
+            some = np.sort(order[:_SCALE_ROWS])
+            scaler = self._input_standardiser(X[some], np.ones(len(some)), encoder)
+            rows = dataclasses.replace(rows, standardiser=scaler)
         else:
             rows = dataclasses.replace(rows, standardiser=Standardiser.of_rows(rows, weight))
         rows = dataclasses.replace(rows, augment=self.augment)

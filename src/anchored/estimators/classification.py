@@ -25,6 +25,7 @@ from anchored.estimators.planning import Planned
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows
 from anchored.estimators.trials import Candidate
+from anchored.estimators.streams import opened_rows
 from anchored.exact.drawn import choose_classification
 from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
@@ -122,12 +123,18 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.
 
+        X may also name Parquet files, and y their target column, as in `AnchoredRegressor.fit`.
+
         X may be a data frame (pandas, polars or Arrow) with text, categories, booleans, dates and
         missing cells. With a ``network`` of your own it may have any rank: images [row, height,
         width, channel], token numbers [row, position]. A `numpy.memmap` is read batch by batch
         and never as a whole. A row of weight w counts as w rows; rows of weight zero are left
         out. Rows of one of ``groups`` [row] (a patient, a site) are held out together.
         """
+        with opened_rows(self, X, y) as (X, y):
+            return self._fit(X, y, sample_weight, groups)
+
+    def _fit(self, X, y, sample_weight, groups):
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
         inputs, rows, classes = self._labelled(X, y, sample_weight, groups)

@@ -28,6 +28,7 @@ from anchored.estimators.base import (
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.planning import Planned
 from anchored.estimators.rows import Rows
+from anchored.estimators.streams import opened_rows
 from anchored.exact import gp, scales
 from anchored.exact.drawn import choose_regression
 from anchored.exact.evidence import MAX_ROWS, tune_regression
@@ -183,12 +184,21 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and targets y [row] or [row, output].
 
+        X may also be the path of a Parquet file, of a folder of them, a pattern such as
+        ``"big/*.parquet"``, or a dataset of Arrow; y is then the name of the target column. A table
+        that takes more than a third of the memory is encoded once, to a temporary file, and
+        read batch by batch.
+
         X may be a data frame (pandas, polars or Arrow) with text, categories, booleans, dates and
         missing cells. With a ``network`` of your own it may be an array of any rank; a
         `numpy.memmap` is read batch by batch and never as a whole. A row of weight w counts as w
         rows; rows of weight zero are left out. Rows of one of ``groups`` [row] (a patient, a
         site) are held out together.
         """
+        with opened_rows(self, X, y) as (X, y):
+            return self._fit(X, y, sample_weight, groups)
+
+    def _fit(self, X, y, sample_weight, groups):
         check_method(self.method)
         if self.predictive not in CONTINUOUS:
             raise unknown_name("predictive", self.predictive, CONTINUOUS)
