@@ -1,4 +1,4 @@
-"""``fit`` of files: read as a frame if they are small, else encoded once and read batch by batch."""
+"""``fit`` of files: small ones as a frame, large ones encoded once and read batch by batch."""
 
 import tempfile
 from collections.abc import Iterator

@@ -7,6 +7,7 @@ Rows to test on are set aside before anything is learned from the table.
 import collections
 import dataclasses
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Plan:
     task: str
     reason: str
     target: str
-    inputs: Table
+    inputs: Any  # `Table`, or `Streamed` rows of a table larger than memory
     y: np.ndarray
     test_inputs: Table
     y_test: np.ndarray
