@@ -6,6 +6,7 @@ import threading
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 from anchored import AnchoredRegressor
@@ -84,12 +85,11 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path):
         while not killed and time.monotonic() < until:
             time.sleep(0.05)
             if any(tmp_path.glob("*.safetensors")):
-                for worker in ray.util.state.list_workers(
-                    filters=[("worker_type", "=", "WORKER"), ("is_alive", "=", True)], detail=True
-                ):
-                    os.kill(worker.pid, signal.SIGKILL)
-                    killed.append(worker.pid)
-                    return
+                for process in psutil.Process().children(recursive=True):
+                    if "".join(process.cmdline()).startswith("ray::_task"):
+                        os.kill(process.pid, signal.SIGKILL)
+                        killed.append(process.pid)
+                        return
 
     thread = threading.Thread(target=kill_one)
     thread.start()
