@@ -147,6 +147,8 @@ class AnchoredEstimator(Defaults):
             x, y = validate_data(self, inputs.x, y, **rules)
         else:
             x, y = check_X_y(inputs.x, y, estimator=self, **rules)
+        if isinstance(inputs.x, np.memmap) and np.may_share_memory(x, inputs.x):
+            x = inputs.x  # scikit-learn hands a plain view back
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():  # scikit-learn says so from 1.8 on
             raise ValueError("Sample weights must contain at least one non-zero number.")
