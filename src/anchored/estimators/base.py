@@ -167,7 +167,7 @@ class AnchoredEstimator(Defaults):
             groups = np.unique(np.asarray(groups), return_inverse=True)[1]
         if isinstance(X, np.memmap) or self.augment is not None:
             return self._rows_that_stay(X, y, weight, groups, inputs.encoder)
-        check_memory(len(X), int(np.prod(X.shape[1:])))
+        check_memory(len(X), int(np.prod(X.shape[1:])), self._takes_ramps(X))
         if groups is None:
             x, y, weight = merge_rows(X, y, weight)
         else:  # equal rows of different groups stay apart

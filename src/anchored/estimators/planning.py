@@ -21,8 +21,9 @@ from anchored.estimators.rows import Rows
 from anchored.tables import memory
 from anchored.typing import Likelihood
 
-# Measured with benchmarks/scale.py on tables of 20 and 60 columns.
-CELL_BYTES = 52  # of a number in an array: merged, standardised, and on the device
+# Peaks of fits of 200,000 to 500,000 rows of 20 and 60 columns, over their cells.
+RAMPED_BYTES = 217  # of a number in a column that has eight ramps, all of them standardised
+CELL_BYTES = 65  # of one without: merged, standardised, and on the device
 UNREAD_ROW_BYTES = 90  # of a row that stays in a file: its target, weight, place and fold
 _STATE_COPIES = 8  # of the parameters: anchors, moments, gradients, and the next state
 _FEW_STEPS, _TIMED_SECONDS = 10, 0.3
@@ -103,9 +104,10 @@ class FitPlan:
         )
 
 
-def check_memory(n_rows: int, n_inputs: int) -> None:
+def check_memory(n_rows: int, n_inputs: int, ramped: bool) -> None:
     """Refuse rows that cannot be held in memory, before work is done on them."""
-    need, free = CELL_BYTES * n_rows * n_inputs, memory.available()
+    need = (RAMPED_BYTES if ramped else CELL_BYTES) * n_rows * n_inputs
+    free = memory.available()
     if need > free:
         raise MemoryError(
             f"`X` has {n_rows:,} rows of {n_inputs} numbers: to fit them takes about "
@@ -135,7 +137,9 @@ def make_plan(estimator: Any, planned: Planned, key: jax.Array) -> FitPlan:
     seconds = n_steps * step * n_trained / estimator.n_members
     most = schedule.max_seconds * (2 if n_others else 1)  # of either training
     state_bytes = 4.0 * n_parameters * max(estimator.n_members, n_others)
-    of_row = CELL_BYTES * n_inputs if in_memory else UNREAD_ROW_BYTES
+    n_ramps = rows.standardiser.n_ramps
+    of_cell = RAMPED_BYTES if n_ramps else CELL_BYTES
+    of_row = of_cell * (n_inputs - n_ramps) if in_memory else UNREAD_ROW_BYTES
     place = Checkpoint.of(estimator.checkpoint)
     return FitPlan(
         n_rows=n_rows,
