@@ -14,7 +14,9 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from anchored.core.tree import concatenate_members, stack_members, take_members
 from anchored.typing import MemberMap, Network, traits
@@ -115,8 +117,16 @@ class RowSharded:
 
 def _placed(tree, n_devices: int, spec: PartitionSpec):
     """On the first devices, split along the first axis of every leaf as ``spec`` says."""
-    mesh = jax.make_mesh((n_devices,), (_AXIS,), devices=jax.devices()[:n_devices])
-    return jax.device_put(tree, NamedSharding(mesh, spec))
+    mesh = Mesh(np.array(jax.devices()[:n_devices]), (_AXIS,))  # XLA decides what goes where
+    sharding = NamedSharding(mesh, spec)
+    if jax.process_count() == 1:
+        return jax.device_put(tree, sharding)
+
+    def of_all(leaf):  # every process has the whole, and gives its devices their part
+        array = np.asarray(leaf, jnp.result_type(leaf))
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+    return jax.tree.map(of_all, tree)
 
 
 def _replicated(tree, n_devices: int):
