@@ -24,8 +24,8 @@ from anchored.estimators.inputs import Inputs
 from anchored.estimators.planning import Planned
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows
-from anchored.estimators.trials import Candidate
 from anchored.estimators.streams import opened_rows
+from anchored.estimators.trials import Candidate
 from anchored.exact.drawn import choose_classification
 from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
