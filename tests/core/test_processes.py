@@ -10,7 +10,8 @@ import pytest
 WORKER = """
 import sys
 import jax, numpy as np
-jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
+jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]),
+                           initialization_timeout=600)
 from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
 from anchored.core.members import Vmapped
 rng = np.random.default_rng(0)
