@@ -138,9 +138,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop killing after this long")
     given = parser.parse_args()
     found = faults(given.kills, given.rows, given.members, given.seconds)
-    text = json.dumps(found, indent=2) + "\n"
-    print(text, end="")
-    write_whole(RECORD, text.encode())
+    print(json.dumps(found, indent=2))
+    runs = json.loads(RECORD.read_text()) if RECORD.exists() else []
+    write_whole(RECORD, (json.dumps([*runs, found], indent=2) + "\n").encode())
     if found["same_models"] < found["rounds"] or found["rounds_with_leftovers"]:
         sys.exit("A model differs from the undisturbed one, or files were left.")
 
