@@ -18,7 +18,7 @@ from anchored.errors import TableError, bad_value, shown
 from anchored.tables import arrow, memory
 from anchored.tables.columns import empty_cells
 from anchored.tables.encoder import Encoder, missing_columns
-from anchored.tables.reading import read_blocks
+from anchored.tables.reading import files_of, read_blocks
 from anchored.tables.table import Table, check_names
 
 SAMPLE_ROWS = 100_000  # that say what the columns are
@@ -195,13 +195,8 @@ def _files_of(source: Any) -> tuple[str, ...]:
         return files
     if isinstance(source, (list, tuple)):
         return tuple(path for one in source for path in _files_of(one))
-    path = Path(source)
-    if path.is_dir():
-        found = sorted(str(file) for file in path.rglob("*.parquet"))
-    elif path.exists():
-        found = [str(path)]
-    else:
-        found = sorted(glob.glob(str(source)))
+    exists = Path(source).exists()
+    found = [str(file) for file in files_of(source)] if exists else sorted(glob.glob(str(source)))
     if not found:
         raise TableError(f"{shown(str(source), 200)}: there is no such Parquet file.")
     return tuple(found)
