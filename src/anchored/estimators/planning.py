@@ -24,7 +24,7 @@ from anchored.typing import Likelihood
 # Peaks of fits of 200,000 to 500,000 rows of 20 and 60 columns, over their cells.
 RAMPED_BYTES = 217  # of a number in a column that has eight ramps, all of them standardised
 CELL_BYTES = 65  # of one without: merged, standardised, and on the device
-UNREAD_ROW_BYTES = 90  # of a row that stays in a file: its target, weight, place and fold
+UNREAD_ROW_BYTES = 176  # of a row that stays in a file: its target, weight, place and fold
 _STATE_COPIES = 8  # of the parameters: anchors, moments, gradients, and the next state
 _FEW_STEPS, _TIMED_SECONDS = 10, 0.3
 
