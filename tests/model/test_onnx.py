@@ -31,14 +31,30 @@ def run(estimator, path, x=WIDE):
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_regression(name, tmp_path):
     found, dist = run(regressor(name), tmp_path), regressor(name).predict_dist(WIDE)
-    assert list(found) == ["mean", "epistemic_std", "std"]
+    assert list(found) == ["mean", "epistemic_std", "aleatoric_std", "std", "lower", "upper"]
     shape = (len(WIDE), 2 if "two outputs" in name else 1)
     std = dist.std.reshape(shape)
     np.testing.assert_allclose(found["std"], std, rtol=RTOL)
     epistemic = np.sqrt(dist.epistemic_var).reshape(shape)
     np.testing.assert_allclose(found["epistemic_std"], epistemic, rtol=RTOL, atol=1e-6)
-    assert np.max(np.abs(found["mean"] - dist.mean.reshape(shape)) / std) < RTOL
+    aleatoric = np.sqrt(dist.aleatoric_var).reshape(shape)
+    np.testing.assert_allclose(found["aleatoric_std"], aleatoric, rtol=RTOL)
+    expected = {"mean": dist.mean} | dict(zip(("lower", "upper"), dist.interval(0.9), strict=True))
+    for what, values in expected.items():
+        assert np.max(np.abs(found[what] - values.reshape(shape)) / std) < RTOL
     assert found["mean"].shape == shape
+
+
+def test_intervals_of_another_coverage(tmp_path):
+    model = regressor("shape of the noise")
+    model.save(tmp_path / "model.safetensors", provenance={"coverage": 0.5})
+    export_module.export(runtime.load(tmp_path / "model.safetensors"), tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    lower, upper = session.run(["lower", "upper"], {"x": WIDE})
+    for found, expected in zip((lower, upper), model.predict_dist(WIDE).interval(0.5), strict=True):
+        np.testing.assert_allclose(found[:, 0], expected, rtol=RTOL)
+    told = json.loads(onnx.load(tmp_path / "model.onnx").graph.doc_string)
+    assert told["coverage"] == 0.5
 
 
 @pytest.mark.parametrize("name", LABELS)

@@ -14,6 +14,7 @@ import numpy as np
 from anchored.core import last_layer, wide
 from anchored.core.checks import check_start, check_uses_parameters
 from anchored.core.loss import Extra, Folds, Own, checked_method
+from anchored.core.precision import as_real
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
 from anchored.core.sampled import check_likelihood, family_of, n_targets_of
@@ -54,6 +55,7 @@ def draw(
 ) -> Drawn:
     """Check what belongs together and draw what is random."""
     row = checked_method(method, likelihood, len(members))
+    prior = as_real(prior, data.dtype)
     _check_model(network, prior, likelihood, data)
     _check_folds(folds, data.n_rows, len(members))
     key_anchor, key_init, key_noise, seed = draw_keys(key)
@@ -68,6 +70,7 @@ def draw(
         start = own.centre if start is None else last_layer.with_hidden(start, own.centre)
     elif start is None:
         start = initial_params(network, key_init, members, data)
+    start = as_real(start, data.dtype)
     check_start(network, start)
     extra = Extra(prior.scale, as_pytree(likelihood), np.float32(row.penalised), of_row)
     return Drawn(int(seed), start, own, extra, row.hidden_fixed)
@@ -124,7 +127,8 @@ def _centres(key: Array, prior: Prior, members: Sequence[int], anchors: bool) ->
 
 def initial_params(network: Network, key: Array, members: Iterable[int], data: Data) -> Params:
     like = np.zeros((1, *data.x.shape[1:]), data.x.dtype)
-    return _stacked([initial_of(network, key, j, like) for j in members])
+    drawn = _stacked([initial_of(network, key, j, like) for j in members])
+    return as_real(drawn, data.dtype)
 
 
 def _stacked(trees: list[Params]) -> Params:
@@ -153,7 +157,7 @@ def noise_seed_of(key: Array, j: int, lone: bool = False) -> Array:
     One that has no other beside it has words of its own.
     """
     number = jnp.where(lone, _LONE + j, j // 2)
-    of_pair = jax.random.bits(jax.random.fold_in(key, number), (2,))
+    of_pair = jax.random.bits(jax.random.fold_in(key, number), (2,), jnp.uint32)
     return jnp.append(of_pair, jnp.where(lone, 0, j % 2).astype(of_pair.dtype))
 
 
@@ -161,7 +165,7 @@ def noise_seed_of(key: Array, j: int, lone: bool = False) -> Array:
 def draw_keys(key: Array) -> tuple[Array, Array, Array, Array]:
     """Keys of the anchors, of the initial draws and of score noise; seed of the batch order."""
     key_anchor, key_init, key_noise, key_order = jax.random.split(key, 4)
-    return key_anchor, key_init, key_noise, jax.random.bits(key_order)
+    return key_anchor, key_init, key_noise, jax.random.bits(key_order, dtype=jnp.uint32)
 
 
 def _padded_folds(folds: Folds, data: Data) -> Array:

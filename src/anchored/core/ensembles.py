@@ -23,6 +23,7 @@ from anchored.core.measuring import vmappable
 from anchored.core.members import OneByOne, best_member_map, n_members_of
 from anchored.core.outputs import member_moments, member_outputs
 from anchored.core.packing import on_parts
+from anchored.core.precision import Rounded, doubled, is_double, rounded_members
 from anchored.core.priors import Prior
 from anchored.core.rows import Data
 from anchored.core.sampled import (
@@ -59,8 +60,10 @@ class Ensemble:
     member_ids: tuple[int, ...]  # numbers of the members kept, in order
     info: TrainInfo  # of all members trained, dropped ones included; objectives of first tries
     retrained: tuple[int, ...]  # members that diverged and were trained again
+    dtype: str = "float32"  # what they were trained in
 
     @classmethod
+    @doubled(lambda cls, state, *given: is_double(state.theta))
     def of_state(cls, state: EnsembleState, info: TrainInfo | None = None) -> "Ensemble":
         """The members of a state that did not diverge, by what is known of their training."""
         if info is None:
@@ -68,14 +71,17 @@ class Ensemble:
             status = np.where(finite, Status.STEP_LIMIT, Status.DIVERGED)
             info = TrainInfo(status, np.zeros((0, len(status))), np.array([int(state.step)]))
         kept = np.flatnonzero(info.status != Status.DIVERGED)
+        network, params = state.plan.loss.network, take_members(state.params, kept)
+        half = isinstance(network, Rounded)
         return cls(
-            state.plan.loss.network,
+            network.network if half else network,
             from_pytree(state.extra.likelihood),
-            take_members(state.params, kept),
+            rounded_members(params) if half else params,
             take_members(state.centres, kept),
             tuple(int(j) for j in kept),
             info,
             (),
+            "bfloat16" if half else "float64" if is_double(params) else "float32",
         )
 
     @property
@@ -117,6 +123,11 @@ class Ensemble:
         return member_moments(self.network, self.likelihood, self.params, x)
 
 
+def _on_double_data(key, network, prior, likelihood, data, **given) -> bool:
+    return data.is_double
+
+
+@doubled(_on_double_data)
 def init_ensemble(
     key: Array,
     network: Any,
@@ -145,6 +156,7 @@ def init_ensemble(
     return _begun(network, drawn, data, schedule, member_map)
 
 
+@doubled(_on_double_data)
 def fit_ensemble(
     key: Array,
     network: Any,
@@ -308,7 +320,8 @@ def _trained(
 
 def network_on(network: Any, data: Data) -> Network:
     """Whatever users bring, as a `Network` on the rows of ``data``."""
-    return on_parts(as_network(network), data.layout)
+    made = on_parts(as_network(network), data.layout)
+    return Rounded(made) if data.dtype == "bfloat16" else made
 
 
 def _begun(

@@ -7,6 +7,7 @@ says so by ``standardised(mean, scale)``, the likelihood of (y - mean) / scale.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import ClassVar
 
 import jax
@@ -40,9 +41,23 @@ class _TwoParameters:
 
 
 class _LocationScale(_TwoParameters):
+    """y = location + scale * z: what differs is the distribution of z."""
+
+    _log_standard: Callable[[Array], Array]  # log density of z
+    _standard: Callable[[Array, tuple[int, ...]], Array]  # draws of z, by key and shape
+
     def standardised(self, mean, scale):
         """The same family: it moves and stretches with the target."""
         return self
+
+    def log_prob(self, outputs: Array, y: Array) -> Array:
+        location, raw = _blocks(outputs, 2)
+        scale = _scale(raw)
+        return jnp.sum(self._log_standard((y - location) / scale) - jnp.log(scale), axis=-1)
+
+    def sample(self, key: Array, outputs: Array) -> Array:
+        location, raw = _blocks(outputs, 2)
+        return location + _scale(raw) * self._standard(key, location.shape)
 
 
 @jax.tree_util.register_dataclass
@@ -52,13 +67,11 @@ class StudentT(_LocationScale):
 
     dof: Number = 4.0
 
-    def log_prob(self, outputs: Array, y: Array) -> Array:
-        location, raw = _blocks(outputs, 2)
-        return jnp.sum(stats.t.logpdf(y, self.dof, location, _scale(raw)), axis=-1)
+    def _log_standard(self, z: Array) -> Array:
+        return stats.t.logpdf(z, self.dof)
 
-    def sample(self, key: Array, outputs: Array) -> Array:
-        location, raw = _blocks(outputs, 2)
-        return location + _scale(raw) * jax.random.t(key, self.dof, location.shape)
+    def _standard(self, key: Array, shape: tuple[int, ...]) -> Array:
+        return jax.random.t(key, self.dof, shape)
 
 
 @jax.tree_util.register_dataclass
@@ -68,17 +81,13 @@ class Quantile(_LocationScale):
 
     level: Number = 0.5
 
-    def log_prob(self, outputs: Array, y: Array) -> Array:
-        location, raw = _blocks(outputs, 2)
-        z = (y - location) / _scale(raw)
+    def _log_standard(self, z: Array) -> Array:
         loss = jnp.maximum(self.level * z, (self.level - 1) * z)
-        terms = jnp.log(self.level * (1 - self.level)) - jnp.log(_scale(raw)) - loss
-        return jnp.sum(terms, axis=-1)
+        return jnp.log(self.level * (1 - self.level)) - loss
 
-    def sample(self, key: Array, outputs: Array) -> Array:
-        location, raw = _blocks(outputs, 2)
-        above, below = jax.random.exponential(key, (2, *location.shape))
-        return location + _scale(raw) * (above / self.level - below / (1 - self.level))
+    def _standard(self, key: Array, shape: tuple[int, ...]) -> Array:
+        above, below = jax.random.exponential(key, (2, *shape))
+        return above / self.level - below / (1 - self.level)
 
 
 @jax.tree_util.register_dataclass

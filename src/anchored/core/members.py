@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from anchored.core.precision import in_threads_too
 from anchored.core.tree import concatenate_members, stack_members, take_members
 from anchored.typing import MemberMap, Network, traits
 
@@ -58,7 +59,7 @@ class Threaded:
             return jax.block_until_ready(_vmapped_loop(body, *some, shared, n_steps))
 
         shares = range(0, n_members, self.size)
-        return _join(list(_pool(self.n_threads).map(run, shares)))
+        return _join(list(_pool(self.n_threads).map(in_threads_too(run), shares)))
 
     def apply(self, function, own, shared):
         return _vmapped_apply(function, own, shared)
@@ -178,7 +179,7 @@ class OneByOne:
                     raise
 
         # A share waits for the one after it at most, so that one must be taken up before.
-        pool = _pool(n_cores())
+        pool, work = _pool(n_cores()), in_threads_too(work)
         for future in [pool.submit(work, share) for share in reversed(shares)]:
             future.result()
         return stack_members([done[member, n_steps].result() for member in range(n_members)])
@@ -187,7 +188,8 @@ class OneByOne:
         def run(j):
             return jax.block_until_ready(_single_apply(function, take_members(own, j), shared))
 
-        return stack_members(list(_pool(n_cores()).map(run, range(n_members_of(own)))))
+        numbers = range(n_members_of(own))
+        return stack_members(list(_pool(n_cores()).map(in_threads_too(run), numbers)))
 
 
 class _Part(NamedTuple):
@@ -254,7 +256,9 @@ def in_threads(function, own, shared):
         part = take_members(own, slice(first, first + size))
         return jax.block_until_ready(_vmapped_apply(function, part, shared))
 
-    return concatenate_members(list(_pool(n_threads).map(run, range(0, n_tasks, size))))
+    return concatenate_members(
+        list(_pool(n_threads).map(in_threads_too(run), range(0, n_tasks, size)))
+    )
 
 
 def n_members_of(tree) -> int:

@@ -16,7 +16,7 @@ from anchored.core.packing import Layout, Packed, Part, on_parts
 from anchored.core.training import TrainInfo
 from anchored.core.tree import leaf_paths
 from anchored.errors import ModelFileError
-from anchored.model.forward import Leaves
+from anchored.model.forward import Leaves, type_of
 from anchored.model.record import Members, NetworkRecord
 from anchored.typing import Likelihood, Network, Params
 
@@ -48,11 +48,12 @@ def as_tree(leaves: Leaves, record: NetworkRecord, network: Network, dtype) -> P
             f"`network` does not fit the file: only the {where} has the parameter `{odd}`. Give "
             "the network that the model was fitted with."
         )
+    real = type_of(leaves)  # members are all of one type, whatever the network starts with
     for path, want in zip(paths, wanted, strict=True):
         found = leaves[path]
-        if found.shape[found.ndim - want.ndim :] != want.shape or found.dtype != want.dtype:
+        if found.shape[found.ndim - want.ndim :] != want.shape or found.dtype != real:
             raise ModelFileError(
-                f"`network` does not fit the file: its parameter `{path}` is {want.dtype} of "
+                f"`network` does not fit the file: its parameter `{path}` is {real} of "
                 f"shape {want.shape}, the file's {found.dtype} of shape {found.shape[1:]}."
             )
     made = [jnp.asarray(leaves[path]) for path in paths]
@@ -101,6 +102,7 @@ def members_record(ensemble: Ensemble, row_shape: tuple[int, ...], dtype) -> Mem
         np.asarray(info.status, np.int64),
         np.asarray(info.objective, np.float64),
         np.asarray(info.steps, np.int64),
+        ensemble.dtype,
     )
 
 
@@ -113,6 +115,5 @@ def restored_ensemble(
         for leaves in (members.params, members.centres)
     )
     info = TrainInfo(members.status, members.objective, members.steps)
-    return Ensemble(
-        network, likelihood, params, centres, members.member_ids, info, members.retrained
-    )
+    kept = members.member_ids, info, members.retrained, members.dtype
+    return Ensemble(network, likelihood, params, centres, *kept)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored.core.packing import Layout, is_several
+from anchored.core.precision import checked_dtype, doubled, real_type
 from anchored.core.tree import is_traced, on_device
 from anchored.errors import bad_value
 from anchored.prediction.special import limited, with_ramps
@@ -47,6 +48,7 @@ class Data:
     n_rows : how many places have a row; the first.
     total_weight : N of the scaling contract: how many rows the data stand for.
     layout : where several arrays of inputs lie in a row; None if they were one array.
+    dtype : what training on them computes in: float32, float64 or bfloat16.
     """
 
     x: Any
@@ -55,14 +57,18 @@ class Data:
     n_rows: int
     total_weight: float
     layout: Layout | None = dataclasses.field(default=None, metadata={"static": True})
+    dtype: str = dataclasses.field(default="float32", metadata={"static": True})
 
     @classmethod
-    def make(cls, x, y, weight=None) -> "Data":
+    @doubled(lambda *given, **named: named.get("dtype") == "float64")
+    def make(cls, x, y, weight=None, *, dtype: str = "float32") -> "Data":
         """From arrays x [batch, ...], y [batch] or [batch, target] and weights [batch].
 
         A weight w counts a row w times; rows of weight zero do not count at all. Inputs may be a
-        dict or a tuple of arrays.
+        dict or a tuple of arrays. ``dtype`` is what training computes in: float32, float64 or
+        bfloat16.
         """
+        real = real_type(checked_dtype(dtype))
         layout = Layout.of(x) if is_several(x) else None
         x = x if layout is None else layout.pack(x)
         x = x if isinstance(x, HostRows) else np.asarray(x)
@@ -70,13 +76,19 @@ class Data:
         if not (len(x) and np.any(weight > 0)):
             raise ValueError("`weight` must be non-negative with at least one row above zero.")
         if isinstance(x, HostRows):
-            inputs, size = x, len(x)
+            inputs, size = dataclasses.replace(x, real=real), len(x)
         else:
             size = padded_size(len(x))
-            inputs = _padded(x, size, input_type(x.dtype))
-        y, places = _padded(y, size, np.float32), _padded(weight, size, np.float32)
-        return cls(inputs, y, places, len(x), float(np.sum(weight)), layout)
+            inputs = _padded(x, size, input_type(x.dtype, real))
+        y, places = _padded(y, size, real), _padded(weight, size, real)
+        return cls(inputs, y, places, len(x), float(np.sum(weight)), layout, dtype)
 
+    @property
+    def is_double(self) -> bool:
+        """Whether they are in double precision."""
+        return self.dtype == "float64"
+
+    @doubled(lambda self, *given: self.is_double)
     def with_capacity(self, n: int) -> "Data":
         """The same rows with room for ``n`` in all."""
         if isinstance(self.x, HostRows) or n < self.n_rows:
@@ -86,6 +98,7 @@ class Data:
         )
         return dataclasses.replace(self, x=x, y=y, weight=weight)
 
+    @doubled(lambda self, *given, **named: self.is_double)
     def append(self, x, y, weight=None) -> "Data":
         """With more rows behind those there are, in the room that `with_capacity` made.
 
@@ -107,7 +120,7 @@ class Data:
         x, y, weight = _written((self.x, self.y, self.weight), rows, self.n_rows)
         total: Any = self.total_weight + rows[2].sum()
         total = total if is_traced(total) else float(total)
-        return Data(x, y, weight, self.n_rows + len(rows[0]), total, self.layout)
+        return Data(x, y, weight, self.n_rows + len(rows[0]), total, self.layout, self.dtype)
 
 
 def _rows_like(x, y, weight) -> tuple[np.ndarray, np.ndarray]:
@@ -146,12 +159,14 @@ class HostRows:
     index : [row] their numbers in ``source``.
     standardiser : what is done to them when they are read.
     augment : what is done to them before that when they are trained on.
+    real : type of real numbers that are read.
     """
 
     source: np.ndarray
     index: np.ndarray
     standardiser: "Standardiser"
     augment: Augment | None = None
+    real: Any = np.float32
 
     def __len__(self) -> int:
         return len(self.index)
@@ -163,7 +178,7 @@ class HostRows:
     @property
     def dtype(self) -> np.dtype:
         """Of the rows that are read."""
-        return np.dtype(np.int32 if self.standardiser.keeps_type else np.float32)
+        return np.dtype(np.int32 if self.standardiser.keeps_type else self.real)
 
     @property
     def row_bytes(self) -> int:
@@ -206,9 +221,9 @@ def rows_at_once(x) -> int:
     return _TABLE_ROWS if is_table else _IMAGE_ROWS
 
 
-def input_type(dtype) -> type:
+def input_type(dtype, real: Any = np.float32) -> Any:
     """What inputs are held as on the device: whole numbers stay whole."""
-    return np.int32 if np.issubdtype(dtype, np.integer) else np.float32
+    return np.int32 if np.issubdtype(dtype, np.integer) else real
 
 
 def padded_size(n: int) -> int:

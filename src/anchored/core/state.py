@@ -18,6 +18,7 @@ import numpy as np
 import optax
 
 from anchored.core.members import Vmapped
+from anchored.core.precision import doubled, is_double, real_type
 from anchored.core.rows import Data, HostRows, rows_at_once
 from anchored.core.score_noise import mixed
 from anchored.core.tree import Raveller, is_traced, on_device
@@ -105,6 +106,7 @@ class EnsembleState:
         return stacked if raveller is None else raveller.unravel_members(stacked)
 
 
+@doubled(lambda state, data, n_steps: data.is_double)
 def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
     """The state after ``n_steps`` steps more on ``data``.
 
@@ -161,12 +163,13 @@ def _check_room(state: EnsembleState, data: Data) -> None:
         )
 
 
+@doubled(lambda state, data: data.is_double)
 def objective(state: EnsembleState, data: Data) -> Array:
     """The loss [member] on all rows: an ensemble's negative log posterior over N."""
     n_rows, size = len(data.weight), rows_at_once(data.x)
     starts = range(0, n_rows, size)
     whole = len(starts) == 1 and not isinstance(data.x, HostRows)
-    total = jnp.asarray(data.total_weight, jnp.float32)
+    total = jnp.asarray(data.total_weight, real_type(data.dtype))
     # The mean over blocks of the loss at this scale is the loss on all rows.
     scale = len(starts) * _over(1.0, total)
     value = jnp.zeros(())
@@ -182,6 +185,7 @@ def objective(state: EnsembleState, data: Data) -> Array:
     return value
 
 
+@doubled(lambda state, batch: is_double(state.theta))
 def objective_on(state: EnsembleState, batch: Batch) -> Array:
     """The loss [member] on some rows."""
     members = Vmapped() if is_traced((state, batch)) else state.plan.member_map
@@ -223,7 +227,7 @@ class _Shared(NamedTuple):
             y=data.y,
             weight=data.weight,
             n_rows=_number(data.n_rows, np.int32),
-            total=_number(data.total_weight, np.float32),
+            total=_number(data.total_weight, real_type(data.dtype)),
             step=_number(state.step, np.int32),
             seed=_number(state.seed, np.uint32),
             log_rate=_number(state.log_rate, np.float32),

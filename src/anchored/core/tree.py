@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from anchored.core.precision import doubled, is_double
 from anchored.typing import Array, Params
 
 
@@ -28,6 +29,7 @@ def leaf_paths(tree: Params) -> list[str]:
     return [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in leaves]
 
 
+@doubled(lambda tree, index: is_double(tree))
 def take_members(tree: Params, index: Any) -> Params:
     """Select members (axis 0) of a stacked tree; an integer index drops the axis.
 
@@ -36,6 +38,7 @@ def take_members(tree: Params, index: Any) -> Params:
     return jax.tree.map(lambda leaf: on_device(np.asarray(leaf)[index]), tree)
 
 
+@doubled(lambda tree, index, others: is_double(tree))
 def put_members(tree: Params, index: Any, others: Params) -> Params:
     """Replace some members of a stacked tree by others; by NumPy, which compiles nothing."""
 

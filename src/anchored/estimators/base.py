@@ -21,6 +21,7 @@ from anchored.core.drawing import model_shapes
 from anchored.core.ensembles import Ensemble, fit_ensemble
 from anchored.core.loss import METHODS, Folds
 from anchored.core.packing import input_layout
+from anchored.core.precision import as_real, checked_dtype, doubled, is_double
 from anchored.core.priors import Prior
 from anchored.core.records import (
     as_leaves,
@@ -46,7 +47,9 @@ from anchored.estimators.validation import (
     whole,
 )
 from anchored.model import file
+from anchored.model.forward import type_of
 from anchored.model.record import FittedModel, disagreement
+from anchored.model.runtime import COVERAGE
 from anchored.prediction.predictive import Predictive
 from anchored.typing import Likelihood, Network
 
@@ -64,10 +67,15 @@ class Model(NamedTuple):
     data: Data
 
 
+_in_own_precision = doubled(lambda self, *given: is_double(self.model_.members.params))
+in_asked_precision = doubled(lambda self, *given, **named: self.dtype == "float64")
+
+
 class AnchoredEstimator(Defaults):
     """What the regressor and the classifier share. All that predicts is in ``model_``."""
 
     n_members: int
+    dtype: str
     augment: Augment | None
     checkpoint: Checkpoint | str | Path | None
     executor: Any
@@ -79,6 +87,7 @@ class AnchoredEstimator(Defaults):
     # The fitted model
 
     @property
+    @_in_own_precision
     def ensemble_(self) -> Ensemble:
         """The members as an `Ensemble`, in standardised units."""
         found = self.__dict__.get("_ensemble")
@@ -91,6 +100,7 @@ class AnchoredEstimator(Defaults):
         return found[1]
 
     @property
+    @_in_own_precision
     def prior_(self) -> Prior:
         """The `Prior` of a member's parameters."""
         record, network = self.model_.members.network, self.ensemble_.network
@@ -124,8 +134,8 @@ class AnchoredEstimator(Defaults):
         x, y = self.model_.held_out
         return Encoded.of(x, self.model_.encoder), y
 
-    def _input_type(self) -> type:
-        return np.int32 if self.model_.x_mean is None else np.float32
+    def _input_type(self) -> Any:
+        return np.int32 if self.model_.x_mean is None else type_of(self.model_.members.params).type
 
     # Inputs
 
@@ -137,6 +147,7 @@ class AnchoredEstimator(Defaults):
         self._given_first_var()
         self._schedule(1)
         whole("n_members", self.n_members)
+        checked_dtype(self.dtype)
         as_executor(self.executor)
         if self.augment is not None and not callable(self.augment):
             raise bad_value("augment", self.augment, "a function of a generator and a batch")
@@ -255,11 +266,12 @@ class AnchoredEstimator(Defaults):
         self, rows: Rows, likelihood: Likelihood, n_outputs: int, first_var, relevance=None
     ) -> Model:
         """What is trained on standardised rows."""
-        data = Data.make(rows.x, rows.y, rows.weight)
+        data = Data.make(rows.x, rows.y, rows.weight, dtype=self.dtype)
         network = self._make_network(n_outputs, len(rows.y))
         prior = self._made_prior(network, data.x[:1], first_var)
         if not isinstance(self.prior, Prior) and relevance is not None:
             prior = prior.with_relevance(relevance)
+        prior = as_real(prior, self.dtype)
         _, outputs = model_shapes(network, data.x.shape[1:], data.x.dtype)
         if outputs.shape[-1] != n_outputs:
             raise ValueError(
@@ -452,6 +464,26 @@ class AnchoredEstimator(Defaults):
         if held_out is not None:
             model = dataclasses.replace(model, held_out=self._checked_held_out(*held_out))
         file.save(model, path)
+
+    @_in_own_precision
+    def export_onnx(self, path: str | Path, coverage: float = COVERAGE) -> None:
+        """Write the model as an ONNX graph, with intervals of ``coverage`` (`anchored.onnx`).
+
+        Any network goes: JAX's program of it is translated, and an operation that cannot be is
+        named. Needs ``pip install 'anchored[onnx]'``.
+        """
+        check_is_fitted(self, "model_")
+        from anchored.core.onnx_programs import networks
+        from anchored.model import onnx
+
+        ensemble, record = self.ensemble_, self.model_.members.network
+        if record.row_shape is None:
+            raise ValueError(
+                "This model is from a file of version 0.1.0, which does not say the shape of its "
+                "inputs. Fit it again to export it."
+            )
+        made = networks(ensemble.network, ensemble.params, record.row_shape, self._input_type())
+        onnx.write(self.model_, path, coverage, made)
 
     def _checked_held_out(self, X, y) -> tuple[np.ndarray, np.ndarray]:
         encoder = self.model_.encoder

@@ -17,7 +17,7 @@ from anchored.error_bars.calibration import fit_temperature
 from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import unknown_name
 from anchored.estimators import trials
-from anchored.estimators.base import AnchoredEstimator, Model, random_key
+from anchored.estimators.base import AnchoredEstimator, Model, in_asked_precision, random_key
 from anchored.estimators.defaults import is_auto
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.inputs import Inputs
@@ -55,7 +55,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     method : rms, anchored, random-features, regularised, unconstrained, or deep (here as
         unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
-    max_seconds, random_state, verbose, optimiser, checkpoint, executor : as in `AnchoredRegressor`.
+    max_seconds, random_state, verbose, optimiser : as in `AnchoredRegressor`.
+    dtype, checkpoint, executor : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
 
@@ -99,6 +100,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         random_state=None,
         verbose=0,
         optimiser=None,
+        dtype="float32",
         checkpoint=None,
         executor=None,
     ):
@@ -117,9 +119,11 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.optimiser = optimiser
+        self.dtype = dtype
         self.checkpoint = checkpoint
         self.executor = executor
 
+    @in_asked_precision
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.
 

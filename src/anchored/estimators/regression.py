@@ -23,6 +23,7 @@ from anchored.estimators.base import (
     LOOKED_AT,
     AnchoredEstimator,
     check_method,
+    in_asked_precision,
     random_key,
 )
 from anchored.estimators.failures import report_fold_failures
@@ -100,6 +101,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         is then one of samples. None is the Gaussian whose noise is learned.
     optimiser : in place of Adam with a falling rate: "constant", "cosine" or "warmup-cosine", or an
         optax transformation, which has a rate of its own.
+    dtype : what training computes in: float32, float64 (double precision) or bfloat16, in which
+        networks run in 16 bits.
     checkpoint : folder in which trainings are kept while they run. If the process is killed, the
         same fit (``random_state`` a number) goes on from there and ends with the same model to the
         last bit. The files are removed when the fit ends.
@@ -150,6 +153,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         verbose=0,
         likelihood=None,
         optimiser=None,
+        dtype="float32",
         checkpoint=None,
         executor=None,
     ):
@@ -173,6 +177,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.verbose = verbose
         self.likelihood = likelihood
         self.optimiser = optimiser
+        self.dtype = dtype
         self.checkpoint = checkpoint
         self.executor = executor
 
@@ -181,6 +186,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         tags.target_tags.multi_output = True
         return tags
 
+    @in_asked_precision
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and targets y [row] or [row, output].
 

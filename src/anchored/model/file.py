@@ -30,6 +30,7 @@ from anchored.prediction.warp import Warp
 from anchored.tables.encoder import Encoder
 
 FORMAT = 2
+DTYPES = ("float32", "float64", "bfloat16")  # that members are trained in
 FAMILIES = ("gaussian", "student-t")
 _PLAIN = (
     "package",
@@ -77,7 +78,9 @@ def save(model: FittedModel, path: str | Path) -> None:
         fields["sampled"] = _pack_sampled(model.sampled, arrays)
     if model.held_out is not None:
         arrays["held_out/x"], arrays["held_out/y"] = _pack_held_out(model)
-    tensors.write(path, fields, arrays)
+    halved = model.members.dtype == "bfloat16"
+    short = {name for name in arrays if halved and name.startswith("ensemble/params/")}
+    tensors.write(path, fields, arrays, short)
 
 
 def load(path: str | Path) -> FittedModel:
@@ -201,11 +204,13 @@ def _pack_members(members: Members, arrays: dict) -> dict:
     arrays["ensemble/status"] = np.asarray(members.status, np.int64)
     arrays["ensemble/objective"] = np.asarray(members.objective, np.float64)
     arrays["ensemble/steps"] = np.asarray(members.steps, np.int64)
-    return {
+    packed = {
         "network": _pack_network(members.network),
         "member_ids": members.member_ids,
         "retrained": members.retrained,
     }
+    # Files of single precision are as they were before there was another.
+    return packed if members.dtype == "float32" else packed | {"dtype": members.dtype}
 
 
 def _unpack_members(found: Fields, arrays: Arrays, number: int) -> Members:
@@ -219,15 +224,20 @@ def _unpack_members(found: Fields, arrays: Arrays, number: int) -> Members:
     steps = arrays.take("ensemble/steps", (None,), np.int64, least=0)
     shape = (len(steps), len(status))
     objective = arrays.take("ensemble/objective", shape, finite=False)  # of diverged members
-    params = _unpack_leaves("ensemble/params", network, arrays, len(member_ids))
+    dtype = "float32" if found.absent("dtype") else found.text("dtype", DTYPES)
+    real = np.float64 if dtype == "float64" else np.float32
+    params = _unpack_leaves("ensemble/params", network, arrays, len(member_ids), real)
     like = {name: leaf.shape for name, leaf in params.items()}
     retrained = found.wholes("retrained")
     found.close()
     centres = _take_leaves("ensemble/centres", arrays, like)
-    return Members(network, params, centres, member_ids, retrained, status, objective, steps)
+    kept = member_ids, retrained, status, objective, steps, dtype
+    return Members(network, params, centres, *kept)
 
 
-def _unpack_leaves(where: str, network: NetworkRecord, arrays: Arrays, n_members: int) -> Leaves:
+def _unpack_leaves(
+    where: str, network: NetworkRecord, arrays: Arrays, n_members: int, real: Any = np.float32
+) -> Leaves:
     """Stacked parameters; their shapes are known here for dense networks only."""
     if network.is_dense:
         assert network.fields is not None
@@ -235,7 +245,7 @@ def _unpack_leaves(where: str, network: NetworkRecord, arrays: Arrays, n_members
         widths = (*network.row_shape, *network.fields["hidden"], network.n_outputs)
         shapes = dense_shapes(widths)
         return {
-            name: arrays.take(f"{where}/{name}", (n_members, *shape), np.float32)
+            name: arrays.take(f"{where}/{name}", (n_members, *shape), real)
             for name, shape in shapes.items()
         }
     found = arrays.below(f"{where}/")

@@ -11,9 +11,12 @@ Leaves = dict[str, np.ndarray]  # parameters by path, "0/weight" say, stacked ov
 
 
 def outputs(params: Leaves, activation: str, x: np.ndarray) -> np.ndarray:
-    """Outputs [member, row, out] for standardised rows [row, feature], in single precision."""
+    """Outputs [member, row, out] for standardised rows [row, feature].
+
+    They are computed in the precision of the parameters.
+    """
     activate, n_layers = ACTIVATIONS[activation], count_layers(params)
-    x = x.astype(np.float32, copy=False)
+    x = x.astype(type_of(params), copy=False)
     for i in range(n_layers):
         x = np.matmul(x, params[f"{i}/weight"])
         if f"{i}/bias" in params:
@@ -21,6 +24,11 @@ def outputs(params: Leaves, activation: str, x: np.ndarray) -> np.ndarray:
         if i < n_layers - 1:
             x = activate(x)
     return x.astype(np.float64)
+
+
+def type_of(params: Leaves) -> np.dtype:
+    """What networks of these parameters compute in: double precision if any of them has it."""
+    return np.result_type(np.float32, *params.values())
 
 
 def count_layers(params: Leaves) -> int:

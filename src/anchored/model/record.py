@@ -59,6 +59,8 @@ class Members:
     params, centres : parameters and what the penalty pulls them to, by path, stacked.
     member_ids : numbers of the members kept, in order; ``retrained`` those that diverged once.
     status, objective, steps : of the training of all members (`anchored.core.training`).
+    dtype : what they were trained in. Parameters are float64 if it is that, else float32; those
+        of bfloat16 have values that it holds.
     """
 
     network: NetworkRecord
@@ -69,6 +71,7 @@ class Members:
     status: np.ndarray
     objective: np.ndarray
     steps: np.ndarray
+    dtype: str = "float32"
 
     @property
     def n_members(self) -> int:

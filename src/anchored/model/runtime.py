@@ -150,7 +150,7 @@ def _blocks(fitted: FittedModel, x) -> Iterator[np.ndarray]:
                 f"`x` has {x[start + row, feature]} in row {start + row}, feature {feature}: it "
                 f"must be a number within {MAX_INPUT:.0e} deviations of the training data."
             )
-        yield z.astype(np.float32)
+        yield z.astype(forward.type_of(fitted.members.params))
 
 
 def _regression(dist: Predictive, coverage: float) -> Columns:

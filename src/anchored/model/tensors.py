@@ -12,6 +12,7 @@ import json
 import math
 import os
 import stat
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,21 @@ _TEXT, _DIGEST = "anchored", "sha256"  # keys of the metadata
 _LENGTH_BYTES = 8  # a file starts with the length of its header
 _MAX_HEADER = 4 << 20  # bytes; a wide table with many categories takes some hundred thousand
 _MAX_FILE = 1 << 30
+_SHORT = "BF16"  # read as float32
 _DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64}
 AGAIN = "Save the model again, or copy the file again from where it came."
 
 
-def write(path: str | Path, fields: dict, arrays: dict[str, np.ndarray]) -> None:
-    """Write the file whole or not at all; ``fields`` is what JSON can hold."""
+def write(
+    path: str | Path, fields: dict, arrays: dict[str, np.ndarray], short: Collection[str] = ()
+) -> None:
+    """Write the file whole or not at all; ``fields`` is what JSON can hold.
+
+    ``short`` are names of float32 arrays whose values bfloat16 holds: they are written as such.
+    """
     text = json.dumps(fields, allow_nan=False)
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    content = _serialised(arrays, {_TEXT: text, _DIGEST: _digest(text, arrays)})
+    content = _serialised(arrays, {_TEXT: text, _DIGEST: _digest(text, arrays)}, short)
     if int.from_bytes(content[:_LENGTH_BYTES], "little") > _MAX_HEADER:
         raise ValueError(
             f"`encoder` and `provenance` take more than {_MAX_HEADER:,} bytes as text; leave out "
@@ -45,7 +52,9 @@ def write(path: str | Path, fields: dict, arrays: dict[str, np.ndarray]) -> None
     write_whole(Path(path), content)
 
 
-def _serialised(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+def _serialised(
+    arrays: dict[str, np.ndarray], metadata: dict[str, str], short: Collection[str] = ()
+) -> bytes:
     """The content of a file, the same bytes for the same arrays and text.
 
     `safetensors.numpy.save` puts the metadata in an order of its own every time.
@@ -53,14 +62,16 @@ def _serialised(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> byte
     names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
     header: dict[str, Any] = {"__metadata__": metadata}
     parts, end = [], 0
-    # Types of eight bytes first: every array is aligned then.
-    for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name)):
+    # Types of eight bytes first, of two bytes last: every array is aligned then.
+    for name in sorted(arrays, key=lambda name: (name in short, -arrays[name].itemsize, name)):
         array = arrays[name]
         if array.dtype not in names:
             raise TypeError(f"{quoted(name)} has type {array.dtype}; files hold {list(_DTYPES)}.")
-        parts.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        kind = _SHORT if name in short else names[array.dtype]
+        written = _shortened(name, array) if name in short else array
+        parts.append(written.astype(written.dtype.newbyteorder("<"), copy=False).tobytes())
         start, end = end, end + len(parts[-1])
-        about = {"dtype": names[array.dtype], "shape": array.shape, "data_offsets": [start, end]}
+        about = {"dtype": kind, "shape": array.shape, "data_offsets": [start, end]}
         header[name] = about
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % _LENGTH_BYTES)
@@ -121,7 +132,18 @@ def _parsed(text: str | bytes) -> Any:
         raise ModelFileError(f"its text is not JSON. {AGAIN}") from error
 
 
+def _shortened(name: str, array: np.ndarray) -> np.ndarray:
+    """The upper halves of float32 numbers, whose lower ones must be zero."""
+    bits = array.view(np.uint32)
+    if np.any(bits & 0xFFFF):
+        raise ValueError(f"{quoted(name)} has values that bfloat16 does not hold.")
+    return (bits >> 16).astype(np.uint16)
+
+
 def _array(name: str, shape: list[int], dtype: str, data: bytearray) -> np.ndarray:
+    if dtype == _SHORT:
+        halves = np.frombuffer(data, np.dtype(np.uint16).newbyteorder("<")).astype(np.uint32)
+        return (halves << 16).view(np.float32).reshape(shape)
     if dtype not in _DTYPES:
         raise ModelFileError(f"{quoted(name)} has type {dtype}, not one of {', '.join(_DTYPES)}.")
     return np.frombuffer(data, np.dtype(_DTYPES[dtype]).newbyteorder("<")).reshape(shape)

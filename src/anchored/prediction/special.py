@@ -79,15 +79,16 @@ def quantile(score: float, dof: np.ndarray) -> np.ndarray:
     if size < _LEAST_SCORE:
         return np.zeros_like(dof, np.float64)
     in_dof = np.where(dof >= MAX_DOF, 0.0, 1 / dof)
-    found = np.exp(chebyshev.chebval(2 * in_dof - 1, _quantile_fit(size)))
+    found = np.exp(chebyshev.chebval(2 * in_dof - 1, quantile_fit(size)))
     return np.copysign(np.where(dof >= MAX_DOF, size, found), score)
 
 
 @functools.lru_cache(maxsize=256)
-def _quantile_fit(score: float) -> np.ndarray:
-    """Coefficients of the logarithm of quantiles in 2 / dof - 1, for a score above zero."""
+def quantile_fit(score: float) -> np.ndarray:
+    """Coefficients (Chebyshev) of the logarithm of a quantile's size, in 2 / dof - 1."""
+    size = min(max(abs(score), _LEAST_SCORE), _MOST_SCORE)
     nodes = chebyshev.chebpts1(_N_SOLVED)
-    return chebyshev.chebfit(nodes, _log_quantile(score, (1 + nodes) / 2), _N_SOLVED - 1)
+    return chebyshev.chebfit(nodes, _log_quantile(size, (1 + nodes) / 2), _N_SOLVED - 1)
 
 
 def _log_quantile(score: float, in_dof: np.ndarray) -> np.ndarray:

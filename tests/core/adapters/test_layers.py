@@ -9,7 +9,7 @@ import pytest
 
 from anchored import Data, Gaussian, Prior, Schedule, fit_ensemble
 from anchored.core.adapters import as_network
-from tests.core.adapters.zoo import import_torch
+from tests.core.adapters.zoo import import_torch, torch_sequence
 
 RNG = np.random.default_rng(0)
 SEQUENCES = RNG.normal(size=(20, 6, 4)).astype(np.float32)
@@ -246,27 +246,45 @@ def test_linen_attention_and_refusals():
         as_network(Block)
 
 
+def test_linen_layers_that_are_not_told_whether_they_train_are_named():
+    """Flax asks for an argument there; our message says which layer it is."""
+    linen = pytest.importorskip("flax.linen")
+
+    class Inner(linen.Module):
+        layer: linen.Module
+
+        @linen.compact
+        def __call__(self, x):
+            return linen.Dense(1)(self.layer(linen.Dense(4)(x)))
+
+    class Outer(linen.Module):
+        layer: linen.Module
+
+        @linen.compact
+        def __call__(self, x):
+            return Inner(self.layer, name="block")(x)
+
+    x = RNG.normal(size=(5, 3)).astype(np.float32)
+    dropping = Outer(linen.Dropout(0.5))
+    with pytest.raises(TypeError, match=r"dropout in its layer `.*layer` \(Dropout\).*determin"):
+        Prior.for_network(dropping, x)
+    attending = Outer(linen.MultiHeadDotProductAttention(2, dropout_rate=0.5))
+    with pytest.raises(TypeError, match=r"dropout in its layer .*MultiHeadDotProductAttention"):
+        Prior.for_network(attending, x[:, None])
+    keeping = Outer(linen.BatchNorm())
+    with pytest.raises(TypeError, match=r"statistics in its layer `.*layer` \(BatchNorm\).*layer"):
+        Prior.for_network(keeping, x)
+    Prior.for_network(Outer(linen.Dropout(0.5, deterministic=True)), x)
+
+
 # PyTorch
 
 
 def test_torch_transformer_and_recurrence():
-    nn = import_torch().nn
-
-    class Sequence(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embed = nn.Embedding(10, 8)
-            self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
-            self.recurrent = nn.GRU(8, 8, batch_first=True)
-            self.last = nn.Linear(8, 1)
-
-        def forward(self, tokens):
-            return self.last(self.recurrent(self.layer(self.embed(tokens)))[0][:, -1])
-
-    prior = Prior.for_network(Sequence(), TOKENS[:1])
+    prior = Prior.for_network(torch_sequence(), TOKENS[:1])
     np.testing.assert_array_equal(prior.mean["layer.norm1.weight"], 1.0)
     np.testing.assert_allclose(prior.scale["recurrent.weight_hh_l0"], np.sqrt(1 / 8), rtol=1e-6)
-    trained(Sequence(), TOKENS)
+    trained(torch_sequence(), TOKENS)
 
 
 def test_torch_dropout_and_batch_norm_are_refused_by_name():

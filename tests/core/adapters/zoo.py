@@ -74,6 +74,24 @@ def torch_network():
     return nn.Sequential(nn.Linear(N_IN, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1, bias=False))
 
 
+def torch_sequence():
+    """A transformer's layer and a recurrence over numbers of words below ten."""
+    nn = import_torch().nn
+
+    class Sequence(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(10, 8)
+            self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+            self.recurrent = nn.GRU(8, 8, batch_first=True)
+            self.last = nn.Linear(8, 1)
+
+        def forward(self, tokens):
+            return self.last(self.recurrent(self.layer(self.embed(tokens)))[0][:, -1])
+
+    return Sequence()
+
+
 def linear_network(framework):
     """A linear model with a bias, and the names of its weight and bias."""
     if framework == "equinox":

@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 import types
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -75,6 +76,22 @@ def check_parameters(params: dict[str, Any], title: str) -> None:
         raise ValueError(
             f"`network` {title} has no parameters of real numbers, so there is nothing to train."
         )
+
+
+def check_layers(
+    title: str,
+    layers: Iterable[tuple[str, Any]],
+    drops: Callable[[Any], bool],
+    keeps: Callable[[Any], bool],
+    off: str,
+    off_statistics: str = "",
+) -> None:
+    """No layer may drop at random or keep running statistics; ``off`` says how to switch it off."""
+    for path, layer in layers:
+        if drops(layer):
+            raise has_dropout(title, path, type(layer).__name__, off)
+        if keeps(layer):
+            raise has_statistics(title, path, type(layer).__name__, off_statistics)
 
 
 def dotted(path: tuple) -> str:

@@ -10,17 +10,16 @@ import jax
 
 from anchored.core.adapters.common import (
     arguments,
+    check_layers,
     check_parameters,
     checked_outputs,
     compared,
     dotted,
-    has_dropout,
-    has_statistics,
     is_trained,
     title_of,
     unknown_layer,
 )
-from anchored.core.adapters.leaves import Leaf, leaf_of
+from anchored.core.adapters.leaves import Leaf, leaves_of
 from anchored.typing import Array, Params
 
 
@@ -59,11 +58,7 @@ class EquinoxNetwork:
         return checked_outputs(jax.vmap(lambda row: module(*arguments(row)))(x), x, self.title)
 
     def leaves(self, params: Params) -> dict[str, Leaf]:
-        shapes, kinds = {path: leaf.shape for path, leaf in params.items()}, dict(self.kinds)
-        return {
-            path: leaf_of(path, shapes, True, kinds.get(path.rpartition(".")[0], ""))
-            for path in shapes
-        }
+        return leaves_of(params, True, dict(self.kinds))
 
 
 def from_module(module: Any) -> EquinoxNetwork:
@@ -78,12 +73,13 @@ def from_class(make: Any) -> EquinoxNetwork:
 
 
 def _network(module: Any, title: str, make: Callable) -> EquinoxNetwork:
-    _check_layers(module, title)
+    layers = [(dotted(path), layer) for path, layer in _layers(module)]
+    check_layers(title, layers, _drops, _keeps, "hand `equinox.nn.inference_mode(network)`")
     flat, treedef = jax.tree_util.tree_flatten_with_path(module)
     paths = tuple(dotted(path) if is_trained(leaf) else None for path, leaf in flat)
     constants = tuple(leaf for _, leaf in flat if not is_trained(leaf))
     check_parameters({path: None for path in paths if path}, title)
-    kinds = tuple((dotted(path), type(layer).__name__) for path, layer in _layers(module))
+    kinds = tuple((path, type(layer).__name__) for path, layer in layers)
     key = tuple(map(compared, constants))
 
     def params(key: Array) -> Params:
@@ -110,14 +106,13 @@ def _layers(node: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
             yield from _layers(child, (*path, *below))
 
 
-def _check_layers(module: Any, title: str) -> None:
-    off = "hand `equinox.nn.inference_mode(network)`"
-    for path, layer in _layers(module):
-        if isinstance(layer, eqx.nn.Dropout) and layer.p > 0 and not layer.inference:
-            raise has_dropout(title, dotted(path), type(layer).__name__, off)
-        is_sum = isinstance(layer, eqx.nn.Sequential)  # stateful if one of its layers is
-        if isinstance(layer, eqx.nn.StatefulLayer) and not is_sum:
-            raise has_statistics(title, dotted(path), type(layer).__name__, "")
+def _drops(layer: Any) -> bool:
+    return isinstance(layer, eqx.nn.Dropout) and layer.p > 0 and not layer.inference
+
+
+def _keeps(layer: Any) -> bool:
+    is_sum = isinstance(layer, eqx.nn.Sequential)  # stateful if one of its layers is
+    return isinstance(layer, eqx.nn.StatefulLayer) and not is_sum
 
 
 def _anew(node: Any, key: Array, title: str, path: tuple = ()) -> Any:

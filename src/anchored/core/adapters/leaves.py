@@ -7,7 +7,7 @@ which comes first in Equinox and PyTorch and last in Flax and here.
 import math
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _SCALES = ("scale", "gamma")
 _BIAS = re.compile(r"b\d*|beta|.*bias.*", re.IGNORECASE)
@@ -40,6 +40,17 @@ def leaf_of(
     if len(shape) == 2 and ("embed" in around or "embed" in name.lower()):
         return Leaf("embedding", 1)
     return Leaf("weight", fan_in(path, shape, out_first))
+
+
+def leaves_of(
+    params: Mapping[str, Any], out_first: bool, kinds: Mapping[str, str] | None = None
+) -> dict[str, Leaf]:
+    """Of all parameters by dotted path; ``kinds`` are the classes of layers by path, if known."""
+    shapes, kinds = {path: leaf.shape for path, leaf in params.items()}, kinds or {}
+    return {
+        path: leaf_of(path, shapes, out_first, kinds.get(path.rpartition(".")[0], ""))
+        for path in shapes
+    }
 
 
 def fan_in(path: str, shape: tuple[int, ...], out_first: bool) -> int:

@@ -1,6 +1,7 @@
 """Flax Linen modules."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from flax import linen
@@ -16,9 +17,13 @@ from anchored.core.adapters.common import (
     has_statistics,
     title_of,
 )
-from anchored.core.adapters.leaves import Leaf, leaf_of
+from anchored.core.adapters.leaves import Leaf, leaves_of
 from anchored.errors import bad_value
 from anchored.typing import Array, Params
+
+# What Flax complains of where a layer was not told whether it trains.
+_UNSAID_DROPOUT = 'Parameter "deterministic"'
+_UNSAID_STATISTICS = 'Parameter "use_running_average"'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +38,8 @@ class LinenNetwork:
         return title_of(type(self.module))
 
     def init(self, key: Array, x: Any) -> Params:
-        variables = self.module.init(key, *arguments(x))
+        with linen.intercept_methods(self._watched):
+            variables = self.module.init(key, *arguments(x))
         for name, state in variables.items():
             if name != "params":
                 layer = next(iter(flatten_dict(state, sep="."))).rpartition(".")[0]
@@ -44,18 +50,25 @@ class LinenNetwork:
 
     def apply(self, params: Params, x: Any) -> Array:
         variables = {"params": unflatten_dict(params, sep=".")}
-        try:
+        with linen.intercept_methods(self._watched):
             outputs = self.module.apply(variables, *arguments(x))
-        except InvalidRngError as error:
-            where = str(error).partition(" needs PRNG")[0].split("/")[-1]
-            raise has_dropout(
-                self.title, where, "it asks for a random key", "make it `deterministic`"
-            ) from error
         return checked_outputs(outputs, x, self.title)
 
+    def _watched(self, call: Callable, args: tuple, kwargs: dict, context: Any) -> Any:
+        """A call of a layer; what Flax says of dropout and statistics becomes our message."""
+        try:
+            return call(*args, **kwargs)
+        except (InvalidRngError, ValueError) as error:
+            layer = context.module
+            about = self.title, ".".join(layer.path) or "itself", type(layer).__name__
+            if isinstance(error, InvalidRngError) or _UNSAID_DROPOUT in str(error):
+                raise has_dropout(*about, "make it `deterministic`") from error
+            if _UNSAID_STATISTICS in str(error):
+                raise has_statistics(*about, "set `use_running_average=True`") from error
+            raise
+
     def leaves(self, params: Params) -> dict[str, Leaf]:
-        shapes = {path: leaf.shape for path, leaf in params.items()}
-        return {path: leaf_of(path, shapes, False) for path in shapes}
+        return leaves_of(params, False)
 
 
 def from_module(module: linen.Module) -> LinenNetwork:

@@ -11,14 +11,13 @@ from flax import nnx
 from anchored.core.adapters.common import (
     Constant,
     arguments,
+    check_layers,
     check_parameters,
     checked_outputs,
-    has_dropout,
-    has_statistics,
     title_of,
     unknown_layer,
 )
-from anchored.core.adapters.leaves import Leaf, leaf_of
+from anchored.core.adapters.leaves import Leaf, leaves_of
 from anchored.typing import Array, Params
 
 _OFF = "call `network.eval()` before"
@@ -63,11 +62,7 @@ class NNXNetwork:
         return checked_outputs(self.module(params)(*arguments(x)), x, self.title)
 
     def leaves(self, params: Params) -> dict[str, Leaf]:
-        shapes, kinds = {path: leaf.shape for path, leaf in params.items()}, dict(self.kinds)
-        return {
-            path: leaf_of(path, shapes, False, kinds.get(path.rpartition(".")[0], ""))
-            for path in shapes
-        }
+        return leaves_of(params, False, dict(self.kinds))
 
 
 def from_module(module: Any) -> NNXNetwork:
@@ -84,13 +79,7 @@ def from_class(make: Any) -> NNXNetwork:
 
 def _network(module: Any, title: str, make: Callable) -> NNXNetwork:
     layers = [(_dotted(path), layer) for path, layer in nnx.iter_modules(module)]
-    for path, layer in layers:
-        kind = type(layer).__name__
-        rate = getattr(layer, "dropout_rate", getattr(layer, "rate", 0.0))
-        if rate and not getattr(layer, "deterministic", True):
-            raise has_dropout(title, path, kind, _OFF)
-        if not getattr(layer, "use_running_average", True):
-            raise has_statistics(title, path, kind, _OFF)
+    check_layers(title, layers, _drops, _keeps, _OFF, _OFF)
     graph, params, rest = nnx.split(module, nnx.Param, ...)
     check_parameters(_flat(params), title)
     key = tuple(
@@ -101,6 +90,15 @@ def _network(module: Any, title: str, make: Callable) -> NNXNetwork:
     kinds = tuple((path, type(layer).__name__) for path, layer in layers)
     jax.eval_shape(make, jax.random.key(0))  # layers that cannot be made anew are refused now
     return NNXNetwork(title, make, graph, rest, key, kinds)
+
+
+def _drops(layer: Any) -> bool:
+    rate = getattr(layer, "dropout_rate", getattr(layer, "rate", 0.0))
+    return bool(rate) and not getattr(layer, "deterministic", True)
+
+
+def _keeps(layer: Any) -> bool:
+    return not getattr(layer, "use_running_average", True)
 
 
 def _params(module: Any) -> Any:

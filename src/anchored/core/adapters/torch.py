@@ -16,14 +16,13 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from anchored.core.adapters.common import (
     arguments,
+    check_layers,
     check_parameters,
     checked_outputs,
-    has_dropout,
-    has_statistics,
     title_of,
     unknown_layer,
 )
-from anchored.core.adapters.leaves import Leaf, leaf_of
+from anchored.core.adapters.leaves import Leaf, leaves_of
 from anchored.typing import Array, Params
 
 _OFF = "call `network.eval()` before"
@@ -75,12 +74,8 @@ class TorchNetwork:
             return checked_outputs(bridge.t2j_iso(outputs), x, self.title)
 
     def leaves(self, params: Params) -> dict[str, Leaf]:
-        shapes = {path: leaf.shape for path, leaf in params.items()}
         kinds = {name: type(layer).__name__ for name, layer in self.module.named_modules()}
-        return {
-            path: leaf_of(path, shapes, True, kinds.get(path.rpartition(".")[0], ""))
-            for path in shapes
-        }
+        return leaves_of(params, True, kinds)
 
 
 def from_module(module: torch.nn.Module) -> TorchNetwork:
@@ -108,12 +103,7 @@ def from_class(make: Any) -> TorchNetwork:
 
 
 def _network(module: torch.nn.Module, title: str, make: Callable) -> TorchNetwork:
-    for name, layer in module.named_modules():
-        kind, rate = type(layer).__name__, getattr(layer, "p", getattr(layer, "dropout", 0.0))
-        if layer.training and "Dropout" in kind + _dropping(layer) and rate:
-            raise has_dropout(title, name, kind, _OFF)
-        if layer.training and getattr(layer, "track_running_stats", False):
-            raise has_statistics(title, name, kind, _OFF)
+    check_layers(title, module.named_modules(), _drops, _keeps, _OFF, _OFF)
     check_parameters(dict(module.named_parameters()), title)
     return TorchNetwork(title, make, module, _compared(module))
 
@@ -132,11 +122,17 @@ def _written(layer: torch.nn.Module) -> bytes:
     return pickle.dumps((sorted(plain.items(), key=lambda item: item[0]), buffers))
 
 
-def _dropping(layer: torch.nn.Module) -> str:
-    """Layers that drop without a layer of their own for it."""
-    inside = (torch.nn.MultiheadAttention, torch.nn.RNNBase)
-    rate = getattr(layer, "dropout", 0.0)
-    return "Dropout" if isinstance(layer, inside) and isinstance(rate, float) else ""
+def _drops(layer: torch.nn.Module) -> bool:
+    """Whether a layer drops; some have no layer of their own for it."""
+    rate = getattr(layer, "p", getattr(layer, "dropout", 0.0))
+    inside = isinstance(layer, (torch.nn.MultiheadAttention, torch.nn.RNNBase))
+    inside = inside and isinstance(getattr(layer, "dropout", 0.0), float)
+    return layer.training and ("Dropout" in type(layer).__name__ or inside) and bool(rate)
+
+
+def _keeps(layer: torch.nn.Module) -> bool:
+    """Whether a layer keeps running statistics."""
+    return layer.training and getattr(layer, "track_running_stats", False)
 
 
 def _reset_of(layer: torch.nn.Module) -> Callable | None:

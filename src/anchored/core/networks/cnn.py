@@ -75,7 +75,7 @@ class ConvNet:
 
     def apply(self, params: Params, x: Array) -> Array:
         activation = ACTIVATIONS[self.activation]
-        layers, x = iter(params), x.astype(jnp.float32)
+        layers, x = iter(params), x.astype(params[0]["weight"].dtype)
         for block in self.blocks:
             for _ in block:
                 x = activation(_convolve(next(layers), x))
