@@ -233,6 +233,7 @@ def fit_ensemble(
     return ensemble
 
 
+@doubled(lambda job, chunk, report: job.data.is_double)
 def train_chunk(job: Job, chunk: Chunk, report: OnCheck) -> Ensemble:
     """Some members, in NumPy; a worker calls it."""
     place = Checkpoint(Path(job.folder), f"{job.name}-{chunk.first}", interval=job.interval)
