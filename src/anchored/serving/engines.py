@@ -121,7 +121,10 @@ def with_spark(
     model: Any, frame: Any, *, coverage: float | None = None, keep: Sequence[str] = ()
 ) -> Any:
     """Predictions for a data frame of Spark."""
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+    from pyspark.sql.pandas.types import (  # pyright: ignore[reportMissingImports]
+        from_arrow_schema,
+        to_arrow_schema,
+    )
 
     schema = output_schema(model, to_arrow_schema(frame.schema), keep)
     predict = functools.partial(_batches, model, coverage=coverage, keep=tuple(keep))

@@ -1,0 +1,239 @@
+"""Writes the measured sections of docs/decisions.md: ``python -m benchmarks.decisions_page``."""
+
+import json
+from pathlib import Path
+from textwrap import fill
+
+import numpy as np
+
+from anchored.paper.prose import table
+from benchmarks.active_learning import METHODS as WAYS
+from benchmarks.active_learning import RECORD as ACTIVE
+from benchmarks.active_learning import TABLES
+from benchmarks.decision_problems import DEVELOP, REPORTED, Problem
+from benchmarks.optimise import DEFAULT, FOLDER, METHODS, TRIED
+from benchmarks.sections import write_section
+from benchmarks.surrogates import BATCH, ROUNDS, SURROGATES
+from benchmarks.surrogates import RECORD as BATCHES
+
+PAGE = FOLDER.parent / "decisions.md"
+FEW = ("BoTorch", "anchored, networks")  # that take long, and may have fewer seeds
+PICTURE = FOLDER / "optimise.png"
+CHOSEN = "## How the default was chosen\n"
+SEARCHED = "## Measured: one point at a time\n"
+BATCHED = "## Measured: batches of ten\n"
+LABELLED = "## Measured: labels\n"
+
+
+def regrets(record: dict, name: str, problem: Problem, methods) -> dict[str, np.ndarray]:
+    """Best value so far less the optimum [seed, evaluation], of seeds that all but FEW have.
+
+    Where the optimum is not known, it is the best value of any search.
+    """
+    found: dict[str, dict[int, np.ndarray]] = {method: {} for method in methods}
+    for label, search in record["searches"].items():
+        of, method, seed = label.rsplit("/", 2)
+        if of == name and method in found:
+            found[method][int(seed)] = np.minimum.accumulate(search["values"])
+    found = {method: runs for method, runs in found.items() if runs}
+    if not found:
+        return {}
+    seeds = set.intersection(*(set(runs) for m, runs in found.items() if m not in FEW))
+    both = {method: sorted(seeds & set(runs)) for method, runs in found.items()}
+    best = {m: np.array([found[m][s] for s in some]) for m, some in both.items() if some}
+    if not best:
+        return {}
+    optimum = problem.optimum
+    if optimum is None:
+        optimum = min(float(runs.min()) for runs in best.values())
+    return {method: runs - optimum for method, runs in best.items()}
+
+
+def shown(runs: np.ndarray) -> str:
+    """Mean at the end and its standard error, of several seeds."""
+    ends = runs[:, -1]
+    error = f" ± {standard_error(runs):.2g}" if len(ends) > 1 else ""
+    return f"{ends.mean():.3g}{error}"
+
+
+def cell(runs: np.ndarray, n_seeds: int) -> str:
+    few = "" if len(runs) == n_seeds else f" ({len(runs)} seed{'s' * (len(runs) > 1)})"
+    return shown(runs) + few
+
+
+def standard_error(runs: np.ndarray) -> float:
+    return float(runs[:, -1].std(ddof=1) / np.sqrt(len(runs))) if len(runs) > 1 else 0.0
+
+
+def regret_table(all_runs: dict[str, dict[str, np.ndarray]], methods) -> str:
+    rows = []
+    for name, runs in all_runs.items():
+        first = next(iter(runs.values()))
+        cells = [cell(runs[m], len(first)) if m in runs else "" for m in methods]
+        rows.append([name, str(first.shape[1]), str(len(first)), *cells])
+    return table(("regret", "evaluations", "seeds", *methods), rows)
+
+
+def collected(path: Path, problems, methods) -> dict[str, dict[str, np.ndarray]]:
+    record = json.loads(path.read_text())
+    found = {name: regrets(record, name, problems[name], methods) for name in problems}
+    return {name: runs for name, runs in found.items() if runs}
+
+
+def chosen_section() -> str:
+    runs = collected(FOLDER / "develop.json", DEVELOP, TRIED)
+    text = """Made from a record by `python -m benchmarks.optimise --develop`. These functions are
+not among those that are reported below. The table has the mean of the lowest value found, less the
+optimum. Before these searches about twenty kernels (activations, numbers of layers, features of
+inputs, widths of the hyperpriors) were compared by the likelihood of held-out values of the same
+functions; that comparison was not kept. Expected improvement beats Thompson sampling where points
+come one at a time. So few seeds do not tell one hidden layer from two; the default has one."""
+    return "\n".join([CHOSEN, fill(text, 100), "", regret_table(runs, TRIED), ""])
+
+
+def searched_section() -> str:
+    path = FOLDER / "optimise.json"
+    runs = collected(path, REPORTED, METHODS)
+    methods = [m for m in METHODS if any(m in found for found in runs.values())]
+    seconds = {m: [] for m in methods}
+    for label, search in json.loads(path.read_text())["searches"].items():
+        seconds[label.rsplit("/", 2)[1]] += search["seconds"]
+    text = """Made from a record by `python -m benchmarks.optimise`. All searches of a seed begin
+with the same ten random points. The regret is the lowest value found less the optimum; for the two
+tables, whose optimum is not known, less the lowest value of any search. Values are means over
+seeds and their standard errors, where there are several seeds."""
+    speed = ", ".join(f"{m} {np.median(seconds[m]):.2g}" for m in methods if m != "random")
+    told = f"""Median seconds a suggestion, on two cores that about ten other programs kept
+busy: {speed}."""
+    picture = "![Regret against evaluations](decisions/optimise.png)"
+    parts = [SEARCHED, fill(text, 100), "", regret_table(runs, methods), "", picture, ""]
+    return "\n".join([*parts, fill(verdict(runs), 100), "", fill(told, 100), ""])
+
+
+def verdict(runs: dict[str, dict[str, np.ndarray]]) -> str:
+    """How the default compares, counted from the numbers of the table."""
+
+    def better(other: str) -> tuple[int, int]:
+        pairs = [(r[DEFAULT], r[other]) for r in runs.values() if {DEFAULT, other} <= set(r)]
+        return sum(o[:, -1].mean() <= t[:, -1].mean() for o, t in pairs), len(pairs)
+
+    text = [
+        f"at or below {other} on {better(other)[0]} of {better(other)[1]}"
+        for other in ("random", "TPE", "GP-EI", "BoTorch")
+        if better(other)[1]
+    ]
+    several = [r for r in runs.values() if "GP-EI" in r and len(r[DEFAULT]) > 1]
+    near = sum(
+        found[DEFAULT][:, -1].mean()
+        <= found["GP-EI"][:, -1].mean()
+        + np.hypot(standard_error(found[DEFAULT]), standard_error(found["GP-EI"]))
+        for found in several
+    )
+    end = (
+        f"It is within one standard error of GP-EI or better on {near} of {len(several)} with one."
+    )
+    lone = sum(len(r[DEFAULT]) == 1 for r in runs.values())
+    if lone:
+        end += (
+            f" {lone} of {len(runs)} have one seed and no error bar: they show no order of methods."
+        )
+    return f"The mean regret of `{DEFAULT}` is {', '.join(text)} problems. {end}"
+
+
+def batched_section() -> str:
+    problems = {name: REPORTED[name] for name in ROUNDS}
+    runs = collected(BATCHES, problems, SURROGATES)
+    text = f"""Made from a record by `python -m benchmarks.surrogates`, after the protocol of Li
+et al. (2024), "A study of Bayesian neural network surrogates for Bayesian optimization". Ten
+random points
+are followed by batches of {BATCH}, of which each point is the best of one member or one drawn
+function. Their deep ensemble is rebuilt as members that are pulled to zero and see random 80 %
+parts of the rows."""
+    lines = []
+    for name, found in runs.items():
+        order = sorted(found, key=lambda m: found[m][:, -1].mean())
+        first, last = order[0], order[-1]
+        ratio = found[last][:, -1].mean() / max(found[first][:, -1].mean(), 1e-12)
+        lines.append(f"- {name}: {first} is lowest; {last} ends at {ratio:.3g} times its regret.")
+    if all(len(r) == 1 for found in runs.values() for r in found.values()):
+        lines += ["", "The record has one seed, so small differences mean nothing."]
+    return "\n".join([BATCHED, fill(text, 100), "", regret_table(runs, SURROGATES), "", *lines, ""])
+
+
+def labels_needed(sizes: np.ndarray, curve: np.ndarray, target: float) -> int | None:
+    """The least number of labels from which on the mean curve is at or below a target."""
+    reached = np.flatnonzero(curve <= target)
+    return int(sizes[reached[0]]) if len(reached) else None
+
+
+def labelled_section() -> str:
+    record = json.loads(ACTIVE.read_text())
+    s, rows, lines = record["settings"], [], []
+    for name in TABLES:
+        runs = {way: {} for way in WAYS}
+        for label, run in record["runs"].items():
+            of, way, seed = label.split("/")
+            if of == name:
+                runs[way][int(seed)] = run
+        seeds = sorted(set.intersection(*(set(r) for r in runs.values())))
+        if not seeds:
+            continue
+        sizes = np.array(next(iter(runs["random"].values()))["sizes"])
+        errors = {w: np.array([runs[w][seed]["errors"] for seed in seeds]) for w in WAYS}
+        target = float(errors["random"][:, -1].mean())
+        needed = {w: labels_needed(sizes, errors[w].mean(axis=0), target) for w in WAYS}
+        spread = [shown(errors[w]) for w in WAYS]
+        rows.append([name, str(len(seeds)), *spread, *(str(needed[w] or "more") for w in WAYS)])
+        ours = needed["members"]
+        if ours is None:
+            lines.append(f"- {name}: the members do not reach it within {s['most']} labels.")
+        else:
+            other = needed["diverse"]
+            beside = (
+                "do not reach it" if other is None else f"need {1 - other / s['most']:.0%} fewer"
+            )
+            lines.append(
+                f"- {name}: {1 - ours / s['most']:.0%} fewer labels than {s['most']} random ones; "
+                f"diverse rows, which do not look at the members, {beside}."
+            )
+    header = ("table", "seeds", *(f"error, {w}" for w in WAYS), *(f"labels, {w}" for w in WAYS))
+    text = f"""Made from a record by `python -m benchmarks.active_learning`. Of each table
+{s["pool"]:,} rows are the pool and {s["test"]:,} others the test. From {s["first"]} random labels
+on, {s["batch"]} rows at a time are labelled, up to {s["most"]}, half of the pool. Errors at the end
+are root mean squared errors of the logarithm of the target (car_price, ikea) or log losses (hmeq),
+with standard errors over seeds. The labels needed are those at which the mean error first is that
+of {s["most"]} random labels. `members` is variance reduction for numbers and joint information for
+classes."""
+    return "\n".join([LABELLED, fill(text, 100), "", table(header, rows), "", *lines, ""])
+
+
+def draw() -> None:
+    """Mean regret against evaluations, with bands of one standard error."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    all_runs = collected(FOLDER / "optimise.json", REPORTED, METHODS)
+    figure, axes = plt.subplots(1, len(all_runs), figsize=(3.2 * len(all_runs), 3), squeeze=False)
+    for axis, (name, runs) in zip(axes[0], all_runs.items(), strict=True):
+        for method, found in runs.items():
+            mean, x = found.mean(axis=0), np.arange(1, found.shape[1] + 1)
+            (line,) = axis.plot(x, mean, label=method, lw=2 if method == DEFAULT else 1)
+            if len(found) > 1:
+                error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+                low = np.maximum(mean - error, 1e-3 * mean)
+                axis.fill_between(x, low, mean + error, color=line.get_color(), alpha=0.15)
+        axis.set(title=name, xlabel="evaluations", yscale="log")
+    axes[0, 0].set_ylabel("mean regret")
+    axes[0, 0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(PICTURE, dpi=80)
+
+
+SECTIONS = (chosen_section, searched_section, batched_section, labelled_section)
+
+if __name__ == "__main__":
+    draw()
+    for made in SECTIONS:
+        write_section(PAGE, made())

@@ -1,0 +1,319 @@
+"""What is believed of an unknown function after some values of it: coherent functions to draw.
+
+`Twin` is the exact Gaussian process of an infinitely wide network. A draw from it is a wide random
+network f plus what the observed values say of it (Matheron's rule),
+
+    f(x) + k(x, X) C^-1 (y - f(X) - e),   e ~ N(0, noise)
+
+so it can be evaluated, and differentiated, anywhere. `Networks` are the trained members of an
+ensemble, of which each is a function. Prior, relevances and noise of both are those of highest
+evidence of the twin, under hyperpriors for few rows: much of what is optimised has little noise.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import linalg, optimize
+
+from anchored.core.ensembles import METHODS, Folds, fit_ensemble
+from anchored.core.likelihoods import Gaussian
+from anchored.core.networks import MLP
+from anchored.core.priors import Prior
+from anchored.core.rows import Data
+from anchored.core.training import Schedule
+from anchored.errors import bad_value, unknown_name
+from anchored.exact import gp
+from anchored.exact.evidence import NOISE_RANGE, one_blas_thread
+from anchored.exact.kernels import Kernel
+from anchored.typing import Array, Params
+
+_LEAST_CAPACITY = 32
+_TUNED_ROWS = 512  # most rows that the evidence is computed on
+_TRIALS = 40
+_NO_WEIGHT = 1e-12  # of rows that only fill the room
+# Centre and spread of log-normal hyperpriors: of first_var, of relevances and of the noise.
+_FIRST_VAR, _RELEVANCE, _NOISE = (3.0, 2.0), (1.0, 0.7), (1e-3, 2.0)
+_LEAST_NOISE = 1e-6
+_WIDTH = 1_024  # of the random networks that draws begin with
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """Values y [row], standardised, at features x [row, feature] of some columns."""
+
+    x: np.ndarray
+    y: np.ndarray
+    columns: tuple[int, ...]  # the column that each feature belongs to
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """Where the evidence, with the hyperpriors, is highest."""
+
+    first_var: float
+    relevance: np.ndarray  # [feature]
+    noise_var: float
+
+
+def capacity(n_rows: int) -> int:
+    """Rows that a compiled program has room for: a power of two."""
+    return max(_LEAST_CAPACITY, 1 << (n_rows - 1).bit_length())
+
+
+@dataclasses.dataclass(frozen=True)
+class _Family:
+    """The kernel as a function of the logarithms of first_var and of each column's relevance."""
+
+    columns: tuple[int, ...]
+    hidden: tuple[int, ...]
+
+    def __call__(self, logs) -> Kernel:
+        n_columns = max(self.columns) + 1
+        relevance = jnp.exp(logs[1:])[np.array(self.columns)]
+        return Kernel.paper(jnp.exp(logs[0]), n_columns, self.hidden, "relu", relevance)
+
+
+@one_blas_thread
+def tune(known: Known, hidden: tuple[int, ...]) -> Tuned:
+    """Prior, relevances and noise by the evidence of the twin, on the latest rows if many."""
+    family, n_columns = _Family(known.columns, hidden), max(known.columns) + 1
+    x, y = known.x[-_TUNED_ROWS:], known.y[-_TUNED_ROWS:]
+    room = capacity(len(x))
+    rows, targets = _filled(x, room), _filled(y[:, None], room)
+    weight = np.where(np.arange(room) < len(x), 1.0, _NO_WEIGHT)
+    parts = [_FIRST_VAR, *[_RELEVANCE] * n_columns, _NOISE]
+    centre, spread = np.log([p[0] for p in parts]), np.array([p[1] for p in parts])
+
+    def negative(theta: np.ndarray):
+        value, in_kernel, in_noise = gp.evidence_gradient(
+            family, theta[:-1], rows, targets, np.exp(theta[-1:]), weight
+        )
+        z = (theta - centre) / spread
+        return 0.5 * z @ z - value, z / spread - np.concatenate([in_kernel, in_noise])
+
+    bounds = [(c - 4 * s, c + 4 * s) for c, s in zip(centre, spread, strict=True)]
+    bounds[-1] = (np.log(_LEAST_NOISE), np.log(NOISE_RANGE[1]))
+    found = optimize.minimize(
+        negative, centre, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _TRIALS}
+    ).x
+    relevance = np.exp(found[1:-1])[np.array(known.columns)]
+    return Tuned(float(np.exp(found[0])), relevance, float(np.exp(found[-1])))
+
+
+def _filled(array: np.ndarray, size: int) -> np.ndarray:
+    return np.pad(array, [(0, size - len(array)), *[(0, 0)] * (array.ndim - 1)])
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TwinMoments:
+    """Mean and deviation of the twin's functions at any features; rows without weight are 0."""
+
+    kernel: Kernel
+    x: Any  # [row, feature]
+    alpha: Any  # [row]
+    half: Any  # [row, row], inverse of the Cholesky factor
+    dof: Any  # of the marginals, which are Student-t because the amplitude is estimated too
+
+    def __call__(self, z: Array) -> tuple[Array, Array]:
+        cross = self.kernel.covariance(z, self.x)
+        explained = jnp.sum(jnp.square(cross @ self.half.T), axis=-1)
+        variance = self.kernel.variance(z)
+        return cross @ self.alpha, jnp.sqrt(jnp.maximum(variance - explained, 1e-12 * variance))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TwinFunctions:
+    """Functions drawn from the twin: stacked, axis 0 is the function."""
+
+    kernel: Kernel  # the same for all
+    x: Any
+    layers: Any  # weights and biases [function, ...] of the random networks
+    alpha: Any  # [function, row]
+    shared: ClassVar[tuple[str, ...]] = ("kernel", "x")
+
+    def __call__(self, z: Array) -> Array:
+        """Values of one function at z [row, feature]."""
+        return _random_network(self.layers, z) + self.kernel.covariance(z, self.x) @ self.alpha
+
+
+def _random_network(layers: Params, z: Array) -> Array:
+    for weight, bias in layers[:-1]:
+        z = jnp.maximum(z @ weight + bias, 0.0)
+    return z @ layers[-1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Twin:
+    """The infinitely wide network with the layers of a network of widths ``hidden``."""
+
+    hidden: tuple[int, ...] = (50,)
+
+    def fit(self, known: Known, seed: tuple[int, ...], n_functions: int) -> "FittedTwin":
+        return FittedTwin(known, tune(known, self.hidden), self.hidden, seed, n_functions)
+
+
+class FittedTwin:
+    """A twin and the rows it has seen."""
+
+    def __init__(self, known: Known, tuned: Tuned, hidden, seed, n_functions: int):
+        self._known, self._seed, self._n, self.tuned = known, seed, n_functions, tuned
+        family = _Family(known.columns, hidden)
+        by_column = [tuned.relevance[known.columns.index(c)] for c in range(max(known.columns) + 1)]
+        with jax.enable_x64(True):
+            self._kernel = family(jnp.log(jnp.asarray([tuned.first_var, *by_column])))
+        self._gp = gp.condition(self._kernel, known.x, known.y, tuned.noise_var)
+        self._room = capacity(len(known.y))
+
+    def moments(self) -> TwinMoments:
+        half = linalg.solve_triangular(self._gp.factors[0], np.eye(len(self._known.y)), lower=True)
+        spare = self._room - len(half)
+        return TwinMoments(
+            self._kernel,
+            _filled(self._known.x, self._room),
+            _filled(self._gp.alphas[:, 0], self._room),
+            np.pad(half, (0, spare)),
+            np.float64(max(len(half) - 1, 2)),
+        )
+
+    def functions(self) -> TwinFunctions:
+        """Draws of the posterior, by Matheron's rule."""
+        rng, known = np.random.default_rng([*self._seed, 1]), self._known
+        with jax.enable_x64(True):
+            layers = _draw_networks(rng, self._kernel, known.x.shape[1], self._n)
+            prior = np.asarray(_values(layers, _filled(known.x, self._room)))[:, : len(known.y)]
+        noise = rng.normal(size=prior.shape) * np.sqrt(self.tuned.noise_var)
+        alpha = linalg.cho_solve((self._gp.factors[0], True), (known.y - prior - noise).T).T
+        alpha = np.pad(alpha, [(0, 0), (0, self._room - len(known.y))])
+        return TwinFunctions(self._kernel, _filled(known.x, self._room), layers, alpha)
+
+
+_values = jax.jit(jax.vmap(_random_network, in_axes=(0, None)))
+
+
+def _draw_networks(rng: np.random.Generator, kernel: Kernel, n_features: int, n: int) -> Params:
+    """Random networks whose covariance is the kernel, as wide as time allows."""
+    variances = [(kernel.bias_var, kernel.weight_var), *kernel.later]
+    width = _WIDTH if len(variances) == 2 else _WIDTH // 4
+    layers, n_in = [], n_features
+    for bias_var, weight_var in variances[:-1]:
+        share = n_in if layers else 1  # of the input layer the variance is that of each weight
+        scale = np.sqrt(np.asarray(weight_var) / share)
+        weight = rng.normal(size=(n, n_in, width)) * np.reshape(scale, (-1, 1))
+        bias = rng.normal(size=(n, width)) * np.sqrt(np.asarray(bias_var))
+        layers.append((weight, bias[:, None]))
+        n_in = width
+    scale = np.sqrt(np.asarray(variances[-1][1]) / n_in)
+    return (*layers, rng.normal(size=(n, n_in)) * scale)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class MemberFunctions:
+    """Trained members: stacked, axis 0 is the member."""
+
+    params: Params
+    network: MLP = dataclasses.field(metadata={"static": True})
+    shared: ClassVar[tuple[str, ...]] = ()
+
+    def __call__(self, z: Array) -> Array:
+        return self.network.apply(self.params, z)[:, 0]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class MemberMoments:
+    """Mean and deviation over members, whose number gives the degrees of freedom."""
+
+    members: MemberFunctions
+
+    @property
+    def dof(self) -> float:
+        return float(max(len(jax.tree.leaves(self.members)[0]) - 1, 2))
+
+    def __call__(self, z: Array) -> tuple[Array, Array]:
+        values = jax.vmap(lambda member: member(z))(self.members)
+        n = len(values)
+        spread = jnp.var(values, axis=0) * n / max(n - 1, 1) * (1 + 1 / n)
+        return jnp.mean(values, axis=0), jnp.sqrt(spread + 1e-12)
+
+
+@dataclasses.dataclass(frozen=True)
+class Networks:
+    """Members trained by one of `anchored.core.ensembles.METHODS`.
+
+    Parameters
+    ----------
+    method : how members differ.
+    n_members : how many; a larger batch of suggestions trains as many as it needs.
+    hidden : widths of hidden layers.
+    n_steps, rate : of the training.
+    seen : share of the rows that each member sees, at random; 1 is all of them.
+    """
+
+    method: str = "rms"
+    n_members: int = 10
+    hidden: tuple[int, ...] = (50,)
+    n_steps: int = 3_000
+    rate: float = 0.03
+    seen: float = 1.0
+
+    def __post_init__(self):
+        if self.method not in METHODS or METHODS[self.method].variance_head:
+            raise unknown_name("method", self.method, sorted(set(METHODS) - {"deep"}))
+        if not 0.5 <= self.seen <= 1:
+            raise bad_value("seen", self.seen, "a share from 0.5 to 1")
+
+    def fit(self, known: Known, seed: tuple[int, ...], n_functions: int) -> "FittedNetworks":
+        tuned = tune(known, self.hidden)
+        n_members = max(self.n_members, n_functions)
+        network = MLP(self.hidden)
+        raised = known.x.shape[1] / (max(known.columns) + 1)
+        prior = Prior.for_network(network, known.x[:1], tuned.first_var)
+        rng = np.random.default_rng([*seed, 2])
+        ensemble = fit_ensemble(
+            jax.random.key(int(rng.integers(2**31))),
+            network,
+            prior.with_relevance(tuned.relevance * raised),
+            Gaussian(tuned.noise_var),
+            Data.make(known.x, known.y).with_capacity(capacity(len(known.y))),
+            method=self.method,
+            n_members=n_members,
+            schedule=self._schedule(len(known.y)),
+            folds=self._folds(rng, len(known.y), n_members),
+        )
+        order = np.resize(rng.permutation(ensemble.n_members), n_functions)
+        return FittedNetworks(tuned, MemberFunctions(ensemble.params, network), order)
+
+    def _schedule(self, n_rows: int) -> Schedule:
+        schedule = Schedule.of_steps(self.n_steps, n_rows, capacity(n_rows), self.rate)
+        return dataclasses.replace(schedule, in_prior_units=True)
+
+    def _folds(self, rng: np.random.Generator, n_rows: int, n_members: int) -> Folds | None:
+        if self.seen == 1:
+            return None
+        n_folds = round(1 / (1 - self.seen))
+        of_row = rng.permutation(np.arange(n_rows) % n_folds)
+        return Folds(of_row, np.arange(n_members) % n_folds)
+
+
+@dataclasses.dataclass(frozen=True)
+class FittedNetworks:
+    """Trained members, and which of them are to be followed."""
+
+    tuned: Tuned
+    members: MemberFunctions
+    order: np.ndarray
+
+    def moments(self) -> MemberMoments:
+        return MemberMoments(self.members)
+
+    def functions(self) -> MemberFunctions:
+        return jax.tree.map(lambda leaf: leaf[self.order], self.members)
+
+
+Surrogate = Twin | Networks
