@@ -85,6 +85,7 @@ def test_a_dry_run_says_what_a_fit_would_take(table, quick, tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_large_files_are_fitted_from_a_folder(quick, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     for i in range(2):

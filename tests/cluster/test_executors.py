@@ -58,6 +58,7 @@ def test_chunks_are_the_same_members(case):
     np.testing.assert_allclose(whole.info.objective, chunks.info.objective, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_chunks_of_another_size_differ_by_rounding_alone():
     whole, chunks = fit(n_members=9), fit(LocalExecutor(chunk=3), n_members=9)
     for one, other in zip(

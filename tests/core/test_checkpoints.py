@@ -254,6 +254,7 @@ except Killed:
 """
 
 
+@pytest.mark.slow
 def test_another_process_finds_its_own_fingerprints(tmp_path):
     command = [sys.executable, "-c", _MARKS, str(tmp_path)]
     env = os.environ | {"PYTHONHASHSEED": "7"}

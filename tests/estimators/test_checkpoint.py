@@ -39,8 +39,7 @@ def kill(monkeypatch):
 
         monkeypatch.setattr(training, "keep", counted)
 
-    monkeypatch.setattr(checkpoints, "_TIMES_COST", 0.0)
-    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+    monkeypatch.setattr(checkpoints.Keeper, "due", lambda keeper: True)
     yield at
     monkeypatch.setattr(training, "keep", keep)
 
@@ -55,7 +54,7 @@ def test_a_killed_fit_ends_with_the_same_file(tmp_path, kill, kind, monkeypatch)
     x, y = problem()
     y = y if kind is AnchoredRegressor else (y > 0).astype(int)
     whole = saved(kind(**QUICK).fit(x, y), tmp_path / "whole")
-    place = Checkpoint(tmp_path / "kept", interval=0.02)
+    place = Checkpoint(tmp_path / "kept")
     model = kind(**QUICK, checkpoint=place)
     names = ["members", "folds", *(["noise-0"] if kind is AnchoredRegressor else [])]
     for name in names:

@@ -90,6 +90,7 @@ def test_a_column_that_is_text_in_one_block_alone_is_text(tmp_path):
     assert set(table.columns["code"]) == {"01", "2", "a", "b"}
 
 
+@pytest.mark.slow
 def test_small_files_are_fitted_as_their_frame(folder):
     known = frame().dropna(subset=["price"])
     there = AnchoredRegressor(**QUICK).fit(folder, "price")
