@@ -21,6 +21,10 @@ class HealthWarning(UserWarning):
     """A fit that ended well but looks wrong; the message says how to mend it."""
 
 
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written, or not be used; one line says why and what is done."""
+
+
 class EnsembleError(RuntimeError):
     """Too few members survived training for the ensemble to say anything."""
 

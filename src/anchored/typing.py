@@ -80,6 +80,28 @@ class Likelihood(Protocol):
         ...
 
 
+class Executor(Protocol):
+    """Who trains chunks of members: workers of a cluster, or this process."""
+
+    @property
+    def chunk(self) -> int | None:
+        """Members of a chunk; None for as many as one program trains on one machine."""
+        ...
+
+    def map(
+        self,
+        function: Callable,
+        shared: Any,
+        pieces: list,
+        on_progress: Callable[[int, Any], None] | None,
+    ) -> list:
+        """``function(shared, piece, report)`` of every piece, in order.
+
+        What a function hands to ``report`` arrives at ``on_progress`` with the piece's place.
+        """
+        ...
+
+
 class MemberMap(Protocol):
     """How a function of one member is carried out for all members (see `scaling`)."""
 

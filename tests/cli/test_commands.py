@@ -368,6 +368,7 @@ def test_options_that_do_not_go_together(folder, arguments, words):
 def test_options_are_pythons_parameters():
     known = inspect.signature(AnchoredRegressor).parameters
     of_table = {"table", "target", "task", "coverage", "group", "order", "keep", "out", "as_json"}
+    of_table |= {"resume", "dry_run"}
     assert {*inspect.signature(fit).parameters} - of_table <= {*known}
     of_command = {"data", "split", "data_dir", *of_table}
     searched = inspect.signature(search.tune).parameters

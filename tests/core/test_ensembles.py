@@ -359,20 +359,22 @@ def test_diverged_members_keep_their_fold(line_data):
 SHARDED = """
 import jax, numpy as np
 from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
-from anchored.core.members import Sharded, Vmapped
+from anchored.core.members import RowSharded, Sharded, Vmapped, _placed
+from jax.sharding import PartitionSpec
 rng = np.random.default_rng(0)
 data, network = Data.make(rng.normal(size=(40, 3)), rng.normal(size=40)), MLP((6,))
 prior = Prior.for_network(network, data.x[:1])
 assert jax.device_count() == 4
 found = []
-for member_map in (Vmapped(), Sharded(4)):
+for member_map in (Vmapped(), Sharded(4), RowSharded(4)):
     ensemble = fit_ensemble(jax.random.key(0), network, prior, Gaussian(0.1), data, n_members=4,
                             schedule=Schedule(20, 10), member_map=member_map)
     found.append(jax.tree.leaves(ensemble.params))
-state = Sharded(4)._placed(found[1], 4)
+state = _placed(found[1], 4, PartitionSpec("share"))
 assert len({shard.device for shard in state[0].addressable_shards}) == 4
-for first, second in zip(*found):
+for first, second, third in zip(*found):
     np.testing.assert_allclose(first, second, atol=1e-5)
+    np.testing.assert_allclose(first, third, atol=1e-5)
 print("same")
 """
 

@@ -37,10 +37,15 @@ class Fitted:
     warnings: tuple[str, ...]
 
 
+def estimator_of(plan: Plan, parameters: dict[str, Any]) -> Any:
+    """The estimator of the plan's task."""
+    kind = AnchoredRegressor if plan.task == "regression" else AnchoredClassifier
+    return kind(**parameters)
+
+
 def fit_plan(plan: Plan, parameters: dict[str, Any], coverage: float) -> Fitted:
     """Train an estimator of ``parameters`` on the plan's training rows, test it on the others."""
-    kind: Any = AnchoredRegressor if plan.task == "regression" else AnchoredClassifier
-    model = kind(**parameters)
+    model = estimator_of(plan, parameters)
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

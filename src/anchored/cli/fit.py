@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,16 +24,17 @@ from anchored.errors import shown
 
 # Test rows that go into the model's file, so that `anchored report MODEL` has something to show.
 _KEPT_ROWS = 2_000
+_CHECKPOINT = ".checkpoint"  # folder beside the files, until they are written
 FILES = {"model": "model.safetensors", "report": "report.html", "metrics": "metrics.json"}
 
 
 def fit(
     table: Annotated[
-        str,
+        list[str],
         typer.Argument(
             metavar="TABLE",
-            help="CSV (also gzipped) or Parquet file, - for standard input, or a bundled table: "
-            f"{', '.join(_inputs.BUNDLED)}.",
+            help="CSV (also gzipped) or Parquet file, several Parquet files or a folder of them, "
+            f"- for standard input, or a bundled table: {', '.join(_inputs.BUNDLED)}.",
         ),
     ],
     target: Target = None,
@@ -63,6 +66,16 @@ def fit(
     out: Annotated[
         Path | None, typer.Option(help="Folder for model, report and scores; else by the table.")
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(help="Go on where a run that was stopped left a checkpoint in the folder."),
+    ] = True,
+    executor: Annotated[
+        str | None, typer.Option(help="Who trains the members: ray, or ray://host:port.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option(help="Say what the fit would take (memory, time, steps), and stop.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Fit a table: predictions with error bars, checked on rows set aside, and a report."""
@@ -71,43 +84,104 @@ def fit(
         "n_members": n_members,
         "method": method,
         "max_seconds": max_seconds,
+        "executor": executor,
         "random_state": random_state,
         "verbose": int(not as_json),
         **({"hidden": _inputs.widths(hidden)} if hidden else {}),
         **({"settings": _read_settings(settings)} if settings else {}),
         **({"target_scale": target_scale} if target_scale != "auto" else {}),
     }
-    out = out or Path(f"{_inputs.stem(table)}-model")
-    started = time.perf_counter()
-    content, target = _inputs.read_input(table, target)
-    from anchored.cli import _fitting
+    out = out or Path(f"{_inputs.stem(table[0])}-model")
+    how = {"task": task, "group": group, "order": order, "seed": random_state}
+    with _planned(table, target, **how, keep=_inputs.names_of(keep)) as plan:
+        _check_method(method, settings, plan)
+        _check_scale(target_scale, plan)
+        if dry_run:
+            folder = {"checkpoint": out / _CHECKPOINT}
+            _say_dry_run(table[0], plan, parameters | folder, as_json)
+        else:
+            _carry_out(table[0], plan, parameters, out, resume, coverage, as_json)
+
+
+@contextmanager
+def _planned(tables: list[str], target: str | None, **how) -> Iterator[Any]:
+    """What to do with a table, or with files larger than memory."""
+    from anchored.cli import _streams
     from anchored.tables.plan import make_plan
 
-    with table_errors(table):
-        kept = _inputs.names_of(keep)
-        plan = make_plan(
-            content, target, task=task, group=group, order=order, keep=kept, seed=random_state
-        )
-    _check_method(method, settings, plan)
-    _check_scale(target_scale, plan)
+    name = tables[0]
+    with table_errors(name):
+        stream = _streams.large_stream(tables)
+    if stream is None:
+        content, target = _inputs.read_input(name, target)
+        with table_errors(name):
+            plan = make_plan(content, target, **how)
+        yield plan
+        return
+    given = [f"--{option}" for option in ("group", "order") if how.pop(option) is not None]
+    if given:
+        fail(f"{given[0].replace('order', 'time')} needs one table that fits in memory.")
+    if target is None:
+        fail("--target must name the column to predict.")
+    with ExitStack() as stack:
+        with table_errors(name):
+            plan = stack.enter_context(_streams.stream_plan(stream, target, **how))
+        yield plan
+
+
+def _carry_out(table: str, plan, parameters: dict, out: Path, resume, coverage, as_json) -> None:
+    """Train, test and write."""
+    from anchored.cli import _fitting
+
+    started = time.perf_counter()
+    max_seconds = parameters["max_seconds"]
     make_folder(out, clean=True)
+    place = _place(out, resume)
     if not as_json:
-        seconds = _fitting.expected_seconds(plan, n_members, _inputs.widths(hidden))
+        widths = parameters.get("hidden")
+        seconds = _fitting.expected_seconds(plan, parameters["n_members"], widths)
         _say_plan(table, plan, seconds, max_seconds)
     try:
         with table_errors(table):
-            fitted = _fitting.fit_plan(plan, parameters, coverage)
+            fitted = _fitting.fit_plan(plan, parameters | {"checkpoint": place}, coverage)
     except KeyboardInterrupt:
-        typer.echo("anchored: stopped; nothing is written.", err=True)
+        kept = f" The same command goes on from {place.folder}." if place.exists() else ""
+        typer.echo(f"anchored: stopped; no model is written.{kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     files = {kind: str(out / name) for kind, name in FILES.items()}
-    record = _record(table, plan, fitted, coverage, random_state, files)
+    record = _record(table, plan, fitted, coverage, parameters["random_state"], files)
     with table_errors(table):
         _write(out, plan, fitted, record)
+    place.clear_all()
     if as_json:
         typer.echo(json.dumps(record))
     else:
         _say_result(record, time.perf_counter() - started)
+
+
+def _say_dry_run(table: str, plan, parameters: dict[str, Any], as_json: bool) -> None:
+    from anchored.cli import _fitting
+
+    with table_errors(table):
+        found = _fitting.estimator_of(plan, parameters).plan(
+            plan.inputs, plan.y, groups=plan.groups
+        )
+    typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))
+
+
+def _place(out: Path, resume: bool):
+    """Where trainings are kept until the files are written."""
+    from anchored.core.checkpoints import Checkpoint
+
+    def say(line: str) -> None:
+        typer.echo(f"anchored: {line}", err=True)
+
+    place = Checkpoint(out / _CHECKPOINT, say=say)
+    if not resume:
+        place.clear_all()
+    elif place.exists():
+        typer.echo(f"Going on from the checkpoint in {place.folder}.", err=True)
+    return place
 
 
 def _read_settings(path: Path):

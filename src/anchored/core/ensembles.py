@@ -6,6 +6,7 @@ What a member minimises is in `loss`, how it begins in `drawing`, and how it mov
 import dataclasses
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import jax
@@ -14,6 +15,8 @@ import numpy as np
 
 from anchored.core import last_layer, wide
 from anchored.core.adapters import as_network
+from anchored.core.checkpoints import Checkpoint
+from anchored.core.chunks import Chunk, Job, as_numpy, in_chunks, joined, joined_info
 from anchored.core.drawing import Drawn, draw, draw_keys, initial_params
 from anchored.core.loss import METHODS, Folds, MemberLoss
 from anchored.core.measuring import vmappable
@@ -39,7 +42,7 @@ from anchored.core.tree import (
 )
 from anchored.errors import Status
 from anchored.prediction.predictive import Predictive
-from anchored.typing import Array, Likelihood, MemberMap, Network, Params
+from anchored.typing import Array, Executor, Likelihood, MemberMap, Network, Params
 
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
 _LONG_RUN = 5_000  # steps; half of fewer may be too few to follow the noise
@@ -170,6 +173,8 @@ def fit_ensemble(
     folds: Folds | None = None,
     member_map: MemberMap | None = None,
     on_check: OnCheck | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    executor: Executor | None = None,
 ) -> Ensemble:
     """Train an ensemble.
 
@@ -194,9 +199,91 @@ def fit_ensemble(
     folds : rows that some members are not to see, for predictions out of sample.
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
+    checkpoint : folder in which the training is kept while it runs. If it is killed, the same call
+        goes on from there and ends with the same bits; a checkpoint of other rows or settings is
+        named in a `CheckpointWarning`, and training starts anew. The files are removed at the end.
+        A `Checkpoint` object keeps the finished training too, until its owner removes it.
+    executor : trains chunks of members in place of this process, such as
+        `anchored.cluster.RayExecutor`; see `anchored.core.chunks`. A checkpoint must then be in a
+        folder that all workers share.
     """
+    place = Checkpoint.of(checkpoint)
+    numbers = tuple(range(n_members) if members is None else members)
+    if executor is None:
+        model = (network, prior, likelihood, data)
+        how = {"method": method, "schedule": schedule, "start": start, "folds": folds}
+        run = {"member_map": member_map, "on_check": on_check, "place": place}
+        ensemble = _trained(key, *model, numbers, **how, **run)
+    else:
+        chunks = in_chunks(
+            executor,
+            train_chunk,
+            key,
+            (network, prior, likelihood, data),
+            numbers,
+            method=method,
+            schedule=schedule,
+            start=start,
+            folds=folds,
+            place=place,
+            on_check=on_check,
+        )
+        ensemble = _joined(chunks)
+    if place is not None and place is not checkpoint:
+        place.clear_all()
+    return ensemble
+
+
+@doubled(lambda job, chunk, report: job.data.is_double)
+def train_chunk(job: Job, chunk: Chunk, report: OnCheck) -> Ensemble:
+    """Some members, in NumPy; a worker calls it."""
+    place = Checkpoint(Path(job.folder), f"{job.name}-{chunk.first}", interval=job.interval)
+    folds = None
+    if job.of_row is not None and chunk.of_member is not None:
+        folds = Folds(job.of_row, chunk.of_member)
+    key, model = jax.random.wrap_key_data(jnp.asarray(job.key)), job[1:5]
+    how = {"method": job.method, "schedule": job.schedule, "start": chunk.start, "folds": folds}
+    run = {"on_check": report, "place": place, "at_least": chunk.at_least}
+    return as_numpy(_trained(key, *model, chunk.numbers, **how, **run))
+
+
+def _joined(chunks: list[Ensemble]) -> Ensemble:
+    """One ensemble of those of its chunks."""
+    firsts = np.cumsum([0, *(len(chunk.info.status) for chunk in chunks[:-1])]).tolist()
+
+    def placed(name: str) -> tuple[int, ...]:
+        pairs = zip(firsts, chunks, strict=True)
+        return tuple(first + j for first, chunk in pairs for j in getattr(chunk, name))
+
+    return dataclasses.replace(
+        chunks[0],
+        params=joined([chunk.params for chunk in chunks]),
+        centres=joined([chunk.centres for chunk in chunks]),
+        member_ids=placed("member_ids"),
+        info=joined_info([chunk.info for chunk in chunks]),
+        retrained=placed("retrained"),
+    )
+
+
+def _trained(
+    key: Array,
+    network: Any,
+    prior: Prior,
+    likelihood: Likelihood,
+    data: Data,
+    numbers: Sequence[int],
+    *,
+    method: str,
+    schedule: Schedule | None,
+    start: Params | None,
+    folds: Folds | None,
+    member_map: MemberMap | None = None,
+    on_check: OnCheck | None = None,
+    place: Checkpoint | None = None,
+    at_least: int = 0,
+) -> Ensemble:
+    """Members by number, trained in this process."""
     network, schedule = network_on(network, data), schedule or Schedule()
-    numbers = range(n_members) if members is None else tuple(members)
     drawn = draw(key, network, prior, likelihood, data, method, numbers, start, folds)
     if drawn.hidden_fixed:
         schedule = schedule.of_last_layer()
@@ -208,17 +295,18 @@ def fit_ensemble(
     if METHODS[method].score_noise and not drawn.hidden_fixed and n_steps >= _LONG_RUN:
         # Features form without the noise, which they would else fit; the minimum is the same.
         state, turn = _with_noise(state, 0), partial(_with_noise, share=1)
-    state, info = train(state, rows, schedule, on_check, turn)
+    state, info = train(state, rows, schedule, on_check, turn, place, at_least)
     failed = np.flatnonzero(info.status == Status.DIVERGED)
     if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
         key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
-        start = initial_params(network, key_again, [numbers[j] for j in failed], data)
+        start = initial_params(network, key_again, [numbers[int(j)] for j in failed], data)
         if drawn.hidden_fixed:
             start = last_layer.with_hidden(start, take_members(drawn.own.centre, failed))
         drawn = drawn._replace(start=put_members(drawn.start, failed, start))
         slower = schedule.slower(_RETRY_RATE)
         again = _restarted(state, failed, start if way is None else way.inner(start), slower)
-        again, second = train(again, rows, slower)
+        second_place = None if place is None else place.part(f"{place.name}-again")
+        again, second = train(again, rows, slower, checkpoint=second_place)
         state = dataclasses.replace(state, theta=put_members(state.theta, failed, again.theta))
         info.status[failed] = second.status
     ensemble = Ensemble.of_state(state, info)

@@ -14,14 +14,17 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from anchored.core.precision import in_threads_too
 from anchored.core.tree import concatenate_members, stack_members, take_members
 from anchored.typing import MemberMap, Network, traits
 
 _LARGE_WORK = 300_000  # products of a step that keep a core busy
-_SHARES = (5, 4, 6, 7)  # members that one program trains on a core: the first that divides all
+_AXIS = "share"
+SHARES = (5, 4, 6, 7)  # members that one program trains on a core: the first that divides all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,26 +69,78 @@ class Threaded:
 class Sharded:
     """Equal shares of the members on each device (several GPUs), in one compiled program.
 
-    Members that cannot be shared out equally run on one device after all.
+    Devices may be those of several processes that `jax.distributed` joined; all of them call with
+    the same members and get all results. Members that cannot be shared out equally run on one
+    device after all.
     """
 
     n_devices: int
 
     def loop(self, body, state, own, shared, n_steps):
-        n_members = n_members_of(state)
-        state, own = self._placed((state, own), n_members)
-        return _vmapped_loop(body, state, own, shared, n_steps)
+        if n_members_of(state) % self.n_devices:
+            return _vmapped_loop(body, state, own, shared, n_steps)
+        state, own = _placed((state, own), self.n_devices, PartitionSpec(_AXIS))
+        shared = _replicated(shared, self.n_devices)
+        return _gathered(_vmapped_loop(body, state, own, shared, n_steps))
 
     def apply(self, function, own, shared):
-        return _vmapped_apply(function, self._placed(own, n_members_of(own)), shared)
+        if n_members_of(own) % self.n_devices:
+            return _vmapped_apply(function, own, shared)
+        own = _placed(own, self.n_devices, PartitionSpec(_AXIS))
+        return _gathered(_vmapped_apply(function, own, _replicated(shared, self.n_devices)))
 
-    def _placed(self, tree, n_members: int):
-        if n_members % self.n_devices:
-            return tree
-        mesh = jax.make_mesh(
-            (self.n_devices,), ("member",), devices=jax.devices()[: self.n_devices]
-        )
-        return jax.device_put(tree, NamedSharding(mesh, PartitionSpec("member")))
+
+@dataclasses.dataclass(frozen=True)
+class RowSharded:
+    """Equal shares of the rows on each device, for few members with more rows than one holds.
+
+    Every device steps with the same parameters; the rows of a batch are brought together by the
+    compiled program. Rows that cannot be shared out equally are on every device.
+    """
+
+    n_devices: int
+
+    def loop(self, body, state, own, shared, n_steps):
+        state, own = _replicated((state, own), self.n_devices)
+        rows = PartitionSpec(_AXIS)
+        whole = len(shared.weight) % self.n_devices
+        split = {
+            name: _placed(getattr(shared, name), self.n_devices, PartitionSpec() if whole else rows)
+            for name in ("x", "y", "weight")
+        }
+        others = shared._replace(x=None, y=None, weight=None)
+        shared = _replicated(others, self.n_devices)._replace(**split)
+        return _gathered(_vmapped_loop(body, state, own, shared, n_steps))
+
+    def apply(self, function, own, shared):
+        return _vmapped_apply(function, own, shared)
+
+
+def _placed(tree, n_devices: int, spec: PartitionSpec):
+    """On the first devices, split along the first axis of every leaf as ``spec`` says."""
+    mesh = Mesh(np.array(jax.devices()[:n_devices]), (_AXIS,))  # XLA decides what goes where
+    sharding = NamedSharding(mesh, spec)
+    if jax.process_count() == 1:
+        return jax.device_put(tree, sharding)
+
+    def of_all(leaf):  # every process has the whole, and gives its devices their part
+        array = np.asarray(leaf, jnp.result_type(leaf))
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+    return jax.tree.map(of_all, tree)
+
+
+def _replicated(tree, n_devices: int):
+    return _placed(tree, n_devices, PartitionSpec())
+
+
+def _gathered(tree):
+    """What each process can read; of one process, the arrays as they are."""
+    if jax.process_count() == 1:
+        return tree
+    from jax.experimental.multihost_utils import process_allgather
+
+    return process_allgather(tree, tiled=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,13 +227,15 @@ def best_member_map(
     ``work`` is about the number of products a step of one member takes; ``vmappable`` is the trait
     of that name, if it was found out.
     """
+    if jax.process_count() > 1:
+        return Sharded(jax.device_count())
     if jax.default_backend() == "cpu":
         vmappable = traits(network).vmappable if vmappable is None else vmappable
         if not vmappable or work > _LARGE_WORK:
             return OneByOne(looped=vmappable)
         # Equal shares need one compilation only. They do not depend on the number of cores, on
         # which the last bits of members would depend otherwise.
-        for size in _SHARES:
+        for size in SHARES:
             if n_members % size == 0 and n_members > size:
                 return Threaded(n_cores(), size)
     elif jax.device_count() > 1:
@@ -210,10 +267,16 @@ def n_members_of(tree) -> int:
 
 
 def n_cores() -> int:
-    """Cores this process may use."""
+    """Cores this process may use.
+
+    Workers of joblib and Ray are given their share by ``OMP_NUM_THREADS``.
+    """
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
+        n_cores = len(os.sched_getaffinity(0))
+    else:
+        n_cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    share = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(n_cores, int(share))) if share.isdecimal() else n_cores
 
 
 @cache

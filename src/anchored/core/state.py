@@ -8,6 +8,7 @@ number of rows alone, so 300 steps and then 700 give the same bits as 1,000. Row
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -256,6 +257,20 @@ class _Step:
         return moved(self.optimiser, now, gradient, rate_at(s, step), s.unit)
 
 
+def step_program(state: EnsembleState, data: Data) -> Any:
+    """One member's step as JAX writes it down, for these shapes; nothing is computed."""
+    plan, brought = state.plan, isinstance(data.x, HostRows)
+    size = min(plan.batch_size, len(data.weight))
+    shared = _Shared.of(state, data)
+    if brought:
+        x = jax.ShapeDtypeStruct((1, size, *data.x.shape[1:]), data.x.dtype)
+        shared = shared._replace(x=x)  # pyright: ignore
+    moving = Moving(state.theta, state.opt_state)
+    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), (moving, state.own))
+    body = _Step(plan.loss, plan.optimiser, size, brought)
+    return jax.make_jaxpr(body)(*one, shared, np.int32(0))
+
+
 def rate_at(state: "EnsembleState | _Shared", step: Array) -> Array:
     """The learning rate at a step."""
     return jnp.exp(state.log_rate + state.log_decay * (step // DECAY_EVERY))
@@ -348,9 +363,19 @@ def _inputs(
     x, seed = data.x, int(state.seed)
     most = int(np.clip(_BLOCK_BYTES // (x.row_bytes * size), 1, _BLOCK_STEPS))
     end = int(state.step) + n_steps
-    for first in range(int(state.step), end, most):
+
+    def read(first: int) -> tuple[int, np.ndarray]:
         rows = np.asarray(_rows_of_steps(np.uint32(seed), first, data.n_rows, size, most))
-        read, count = np.zeros((most, size, *x.shape[1:]), x.dtype), min(most, end - first)
+        found, count = np.zeros((most, size, *x.shape[1:]), x.dtype), min(most, end - first)
         for i in range(count):
-            read[i] = x.batch(rows[i], np.random.default_rng([seed, first + i]))
-        yield first, count, on_device(read)
+            found[i] = x.batch(rows[i], np.random.default_rng([seed, first + i]))
+        return count, found
+
+    firsts = range(int(state.step), end, most)
+    with ThreadPoolExecutor(1, thread_name_prefix="anchored-rows") as pool:
+        coming = pool.submit(read, firsts[0])
+        for first in firsts:  # the next rows are read while steps are taken
+            count, found = coming.result()
+            if first + most < end:
+                coming = pool.submit(read, first + most)
+            yield first, count, on_device(found)

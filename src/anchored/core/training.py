@@ -15,6 +15,9 @@ import jax
 import numpy as np
 import optax
 
+from anchored.core.checkpoints import Checkpoint, Keeper
+from anchored.core.fingerprints import training_marks
+from anchored.core.resuming import Run, Turn, keep, resumed
 from anchored.core.rows import Data, HostRows, rows_at_once
 from anchored.core.state import (
     DECAY_EVERY,
@@ -38,6 +41,7 @@ _MIN_CHECKS = 20
 _CHECK_ROWS = 4_096  # most rows the objective is looked at on ...
 _LEAST_CHECK_ROWS = 512  # ... and, if there are as many, the fewest
 _CHECK_SHARE = 8  # of the rows of the steps between two looks
+_FIRST_PIECE = 20  # steps before the first chance to keep a state
 _PATIENCE = 3  # quiet checks in a row before training stops early
 
 
@@ -199,45 +203,121 @@ def train(
     data: Data,
     schedule: Schedule,
     on_check: OnCheck | None = None,
-    turn: Callable[[EnsembleState], EnsembleState] | None = None,
+    turn: Turn | None = None,
+    checkpoint: Checkpoint | None = None,
+    at_least: int = 0,
 ) -> tuple[EnsembleState, TrainInfo]:
     """`advance` through a whole schedule, or until the objective of every member has settled.
 
-    ``turn`` changes the state half-way; only after it may training stop early.
+    ``turn`` changes the state half-way; only after it may training stop early. A ``checkpoint``
+    keeps the state while it trains and at the end; a run that finds it there goes on from it.
+    Training does not stop early before ``at_least`` steps.
     """
-    n_steps = most_steps = schedule.n_steps(data.n_rows)
-    segment = _segment_steps(n_steps)
-    # A look shall cost little beside the steps before it.
-    n_looked_at = segment * min(schedule.batch_size, data.n_rows) // _CHECK_SHARE
-    most = min(_CHECK_ROWS, rows_at_once(data.x))
-    seen = _check_batch(data, min(most, max(_LEAST_CHECK_ROWS, n_looked_at)))
-    objective, steps = [np.asarray(objective_on(state, seen))], [0]
-    started = now = time.perf_counter()
-    turned = 0  # number of the check at which the objective became what it is
-    while steps[-1] < n_steps:
-        if turn is not None and 2 * steps[-1] >= n_steps:
-            state, turn, turned = turn(state), None, len(steps)
-        count = min(segment, n_steps - steps[-1])
-        state = advance(state, data, count)
-        objective.append(np.asarray(objective_on(state, seen)))
-        steps.append(steps[-1] + count)
-        before, now = now, time.perf_counter()
-        left = started + schedule.max_seconds - now
-        if len(steps) > 2 or left <= 0:  # the first segment includes the compilation
-            affordable = steps[-1] + max(left, 0.0) * count / (now - before)
-            if affordable < most_steps:
-                # What turns half-way is not left out, however little time there is.
-                least = steps[-1] + (segment if turn is not None else 0)
-                n_steps = max(least, int(affordable))
-                state = _brought_down(state, schedule, n_steps - steps[-1])
+    seen, keeper, run = _looked_at(data, schedule), None, None
+    if checkpoint is not None:
+        keeper = Keeper(checkpoint, training_marks(state, data, schedule, turn))
+        run = resumed(keeper, state, turn)
+    if run is None:
+        first = np.asarray(objective_on(state, seen))
+        n_steps, origin = schedule.n_steps(data.n_rows), int(state.step)
+        run = Run(state, (first,), (0,), n_steps, origin=origin)
+    elif on_check is not None:
+        on_check(Progress(run.steps[-1], run.n_steps, run.looks[-1]))
+    clock = _Clock(run.seconds, schedule.max_seconds)
+    if run.steps[-1] < min(at_least, run.n_steps) and np.isfinite(run.looks[-1]).any():
+        run = dataclasses.replace(run, ended=False)
+    n_done = len(run.steps)
+    while not run.ended:
+        run = _to_next_look(run, data, schedule, turn, seen, clock, keeper)
         if on_check is not None:
-            on_check(Progress(steps[-1], n_steps, objective[-1]))
-        settled = turn is None and _quiet(objective[turned:], schedule.tolerance)
-        if settled or not np.isfinite(objective[-1]).any():
-            break
-    history = np.stack(objective)
-    status = _status(state.theta, history, can_tell=n_steps >= _MIN_CHECKS)
-    return state, TrainInfo(status, history, np.asarray(steps))
+            on_check(Progress(run.steps[-1], run.n_steps, run.looks[-1]))
+        settled = _settled(run, schedule, turn) and run.steps[-1] >= at_least
+        dead = not np.isfinite(run.looks[-1]).any()
+        run = dataclasses.replace(run, ended=settled or dead or run.steps[-1] >= run.n_steps)
+    if keeper is not None and len(run.steps) > n_done:
+        keep(keeper, run)
+    history = np.stack(run.looks)
+    status = _status(run.state.theta, history, can_tell=run.n_steps >= _MIN_CHECKS)
+    return run.state, TrainInfo(status, history, np.asarray(run.steps))
+
+
+class _Clock:
+    """Seconds of a run, those of earlier processes included."""
+
+    def __init__(self, before: float, most: float):
+        self.most, self.before, self.started = most, before, time.perf_counter()
+        self.n_looks = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+    @property
+    def left(self) -> float:
+        return self.most - self.seconds
+
+
+def _to_next_look(
+    run: Run,
+    data: Data,
+    schedule: Schedule,
+    turn: Turn | None,
+    seen: Batch,
+    clock: _Clock,
+    keeper: Keeper | None,
+) -> Run:
+    """The run at its next look at the objective, its length cut if time is short."""
+    most_steps, start = schedule.n_steps(data.n_rows), run.steps[-1]
+    segment = _segment_steps(most_steps)
+    if turn is not None and not run.turned and 2 * start >= run.n_steps:
+        run = dataclasses.replace(run, state=turn(run.state), turned=len(run.steps))
+    end = min(start + segment, run.n_steps)
+    count, began = end + run.origin - int(run.state.step), clock.seconds  # in this process
+    state = _advanced(run, data, count, clock, keeper)
+    looks = (*run.looks, np.asarray(objective_on(state, seen)))
+    n_steps, left = run.n_steps, clock.left
+    clock.n_looks += 1
+    if clock.n_looks > 1 or left <= 0:  # the first segment includes the compilation
+        affordable = end + max(left, 0.0) * count / (clock.seconds - began)
+        if affordable < most_steps:
+            # What turns half-way is not left out, however little time there is.
+            waits = turn is not None and not run.turned
+            n_steps = max(end + (segment if waits else 0), int(affordable))
+            state = _brought_down(state, schedule, n_steps - end)
+    done = {"state": state, "looks": looks, "steps": (*run.steps, end), "n_steps": n_steps}
+    return dataclasses.replace(run, **done, seconds=clock.seconds)
+
+
+def _advanced(
+    run: Run, data: Data, n_steps: int, clock: _Clock, keeper: Keeper | None
+) -> EnsembleState:
+    """The state after some steps more; in pieces between which it may be kept."""
+    if keeper is None:
+        return advance(run.state, data, n_steps)
+    state, left, size = run.state, n_steps, _FIRST_PIECE
+    while left:
+        count, began = min(size, left), time.perf_counter()
+        state = jax.block_until_ready(advance(state, data, count))
+        left -= count
+        took = max(time.perf_counter() - began, 1e-6)
+        size = max(1, int(min(n_steps, count * keeper.interval / took)))
+        if keeper.due():
+            keep(keeper, dataclasses.replace(run, state=state, seconds=clock.seconds))
+    return state
+
+
+def _looked_at(data: Data, schedule: Schedule) -> Batch:
+    """The rows the objective is looked at on: few, so that a look costs little beside steps."""
+    segment = _segment_steps(schedule.n_steps(data.n_rows))
+    n_rows = segment * min(schedule.batch_size, data.n_rows) // _CHECK_SHARE
+    most = min(_CHECK_ROWS, rows_at_once(data.x))
+    return _check_batch(data, min(most, max(_LEAST_CHECK_ROWS, n_rows)))
+
+
+def _settled(run: Run, schedule: Schedule, turn: Turn | None) -> bool:
+    if turn is not None and not run.turned:
+        return False
+    return _quiet(list(run.looks[run.turned :]), schedule.tolerance)
 
 
 def _brought_down(state: EnsembleState, schedule: Schedule, n_left: int) -> EnsembleState:

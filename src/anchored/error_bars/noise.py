@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.core.checkpoints import Checkpoint
 from anchored.core.ensembles import fit_ensemble
 from anchored.core.loss import Folds
 from anchored.core.networks import MLP
@@ -49,11 +50,13 @@ def learn_noise(
     weight: np.ndarray,
     family: str = "student-t",
     n_tuned: int = 0,
+    checkpoint: Checkpoint | None = None,
 ) -> Learned:
     """From held-out rows: inputs, member means [member, batch], targets and weights [batch].
 
     ``family`` is that of the predictives to come, on which the width of intervals depends;
-    ``n_tuned`` numbers were chosen with these rows in sight.
+    ``n_tuned`` numbers were chosen with these rows in sight; ``checkpoint`` is where the training
+    is kept.
     """
     told = members, y, weight, family, n_tuned
     same = np.ones(len(y))
@@ -65,7 +68,7 @@ def learn_noise(
         return constant
     folds = np.arange(len(y)) % _N_FOLDS
     spread = (constant.noise.factor + 1 / len(members)) * moderated(members, weight)[0]
-    learned = _learn_shape(key, x, residual, spread, weight, folds)
+    learned = _learn_shape(key, x, residual, spread, weight, folds, checkpoint)
     if learned is None:
         return constant
     shape, unseen = learned
@@ -119,7 +122,9 @@ class Residual:
         return jnp.concatenate([residual, jnp.zeros_like(residual)], axis=-1)
 
 
-def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[NoiseShape, np.ndarray] | None:
+def _learn_shape(
+    key, x, residual, spread, weight, folds, checkpoint=None
+) -> tuple[NoiseShape, np.ndarray] | None:
     """The shape, and its values at each row by networks that did not see the row.
 
     None if a network diverged.
@@ -138,6 +143,7 @@ def _learn_shape(key, x, residual, spread, weight, folds) -> tuple[NoiseShape, n
         n_members=len(who),
         schedule=Schedule.of_steps(_STEPS, len(x), batch_size, _RATE),
         folds=held,
+        checkpoint=checkpoint,
     )
     if ensemble.dropped:
         return None

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anchored import __version__
+from anchored.cluster import as_executor
 from anchored.core.adapters import as_network
+from anchored.core.checkpoints import Checkpoint
 from anchored.core.checks import takes_tokens
 from anchored.core.drawing import model_shapes
 from anchored.core.ensembles import Ensemble, fit_ensemble
@@ -45,6 +48,7 @@ from anchored.estimators.explanation import Explanation
 from anchored.estimators.failures import report_failures
 from anchored.estimators.inputs import Encoded, Inputs, encoded_inputs, fit_inputs
 from anchored.estimators.kept import Update
+from anchored.estimators.planning import FitPlan, Planned, check_memory, make_plan
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows, standardiser_of
 from anchored.estimators.targets import LOOKED_AT
@@ -61,6 +65,7 @@ from anchored.prediction.predictive import Predictive
 from anchored.typing import Likelihood, Network
 
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
+_SCALE_ROWS = 200_000  # whose scales stand for those of more rows than memory holds
 
 
 class Model(NamedTuple):
@@ -82,6 +87,8 @@ class AnchoredEstimator(Defaults):
     n_members: int
     dtype: str
     augment: Augment | None
+    checkpoint: Checkpoint | str | Path | None
+    executor: Any
     random_state: Any
     verbose: int
     model_: FittedModel
@@ -158,6 +165,7 @@ class AnchoredEstimator(Defaults):
         self._schedule(1)
         whole("n_members", self.n_members)
         checked_dtype(self.dtype)
+        as_executor(self.executor)
         if self.augment is not None and not callable(self.augment):
             raise bad_value("augment", self.augment, "a function of a generator and a batch")
         X = X if self._layout is None else self._layout.pack(X)
@@ -167,6 +175,8 @@ class AnchoredEstimator(Defaults):
             x, y = validate_data(self, inputs.x, y, **rules)
         else:
             x, y = check_X_y(inputs.x, y, estimator=self, **rules)
+        if isinstance(inputs.x, np.memmap) and np.may_share_memory(x, inputs.x):
+            x = inputs.x  # scikit-learn hands a plain view back
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():  # scikit-learn says so from 1.8 on
             raise ValueError("Sample weights must contain at least one non-zero number.")
@@ -184,7 +194,8 @@ class AnchoredEstimator(Defaults):
             check_consistent_length(X, groups)
             groups = np.unique(np.asarray(groups), return_inverse=True)[1]
         if isinstance(X, np.memmap) or self.augment is not None:
-            return self._rows_that_stay(X, y, weight, groups)
+            return self._rows_that_stay(X, y, weight, groups, inputs.encoder)
+        check_memory(len(X), int(np.prod(X.shape[1:])), self._takes_ramps(X))
         if groups is None:
             x, y, weight = merge_rows(X, y, weight)
         else:  # equal rows of different groups stay apart
@@ -198,7 +209,7 @@ class AnchoredEstimator(Defaults):
             standardiser = standardiser.with_ramps(x, weight, columns)
         return Rows(check_range(standardiser.forward(x)), y, weight, groups, standardiser)
 
-    def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups) -> Rows:
+    def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups, encoder=None) -> Rows:
         """Rows of positive weight in random order, unread; equal ones are not merged."""
         kept = np.flatnonzero(weight > 0)
         order = np.random.default_rng(0).permutation(kept)
@@ -206,6 +217,10 @@ class AnchoredEstimator(Defaults):
         if self._takes_tokens(X):
             for piece in rows.pieces():
                 check_tokens(self.network, piece)
+        elif encoder is not None:  # scales of a sample, as robust as those of all rows in memory
+            some = np.sort(order[:_SCALE_ROWS])
+            scaler = self._input_standardiser(X[some], np.ones(len(some)), encoder)
+            rows = dataclasses.replace(rows, standardiser=scaler)
         else:
             rows = dataclasses.replace(rows, standardiser=Standardiser.of_rows(rows, weight))
         rows = dataclasses.replace(rows, augment=self.augment)
@@ -252,6 +267,18 @@ class AnchoredEstimator(Defaults):
 
     # Training
 
+    def plan(self, X, y, sample_weight=None, groups=None) -> FitPlan:
+        """What `fit` of the same rows would take: memory, time, steps, and where it runs.
+
+        Nothing is fitted. The steps of training are compiled and some of them timed; the record
+        that is returned says all when it is printed.
+        """
+        fresh: Any = clone(self)
+        planned = fresh._planned(X, y, sample_weight, groups)
+        return make_plan(fresh, planned, random_key(0))
+
+    _planned: Callable[..., Planned]  # what would be trained
+
     def _model(
         self, rows: Rows, likelihood: Likelihood, n_outputs: int, first_var, relevance=None
     ) -> Model:
@@ -282,8 +309,9 @@ class AnchoredEstimator(Defaults):
         self, key, model: Model, folds: Folds | None = None
     ) -> tuple[Ensemble, Ensemble | None]:
         """The members, and those of ``folds``; what went wrong becomes warnings."""
-        n_members = whole("n_members", self.n_members)
+        n_members, place = whole("n_members", self.n_members), Checkpoint.of(self.checkpoint)
         schedule = self._schedule(model.data.n_rows, model.likelihood)
+        executor = as_executor(self.executor)
         every = None  # as members of folds will be, so that one program trains all
         if folds is not None:
             every = folds._replace(of_member=np.full(n_members, Folds.SEES_ALL))
@@ -296,6 +324,8 @@ class AnchoredEstimator(Defaults):
                 schedule=schedule,
                 folds=every,
                 on_check=on_check,
+                checkpoint=place,
+                executor=executor,
             )
         report_failures(ensemble, schedule)
         if folds is None:
@@ -309,8 +339,15 @@ class AnchoredEstimator(Defaults):
                 method=self.method,
                 schedule=schedule,
                 on_check=on_check,
+                checkpoint=self._place("folds"),
+                executor=executor,
             )
         return ensemble, others
+
+    def _place(self, name: str) -> Checkpoint | None:
+        """Where one of the trainings is kept."""
+        place = Checkpoint.of(self.checkpoint)
+        return None if place is None else place.part(name)
 
     def _fitted(self, inputs: Inputs, model: Model, rows: Rows, ensemble, **parts) -> FittedModel:
         """The record of a fit, without a scale of novelty."""
@@ -352,12 +389,16 @@ class AnchoredEstimator(Defaults):
             usual = novelty.usual(apart[: len(weight)], weight)
         self.model_ = dataclasses.replace(fitted, novelty_scale=np.atleast_1d(usual))
         self._ensemble = (self.model_, self._ensemble[1])
+        place = Checkpoint.of(self.checkpoint)
+        if place is not None and place is not self.checkpoint:  # its own: nothing is left to train
+            place.clear_all()
         return outputs
 
     def _plain_parameters(self) -> dict:
         """The constructor's arguments as JSON can say them."""
         given = dict(self.get_params(deep=False))
-        del given["augment"]  # a function, and of no use to what is trained
+        for name in ("augment", "checkpoint", "executor"):  # of no use to what is trained
+            del given[name]
         for name in ("network", "prior", "likelihood"):
             if name in given and not isinstance(
                 given[name], (type(None), str, int, float, np.number)

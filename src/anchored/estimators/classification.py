@@ -21,16 +21,19 @@ from anchored.estimators import trials, updating
 from anchored.estimators.base import AnchoredEstimator, Model, in_asked_precision, random_key
 from anchored.estimators.defaults import is_auto
 from anchored.estimators.failures import report_fold_failures
+from anchored.estimators.inputs import Inputs
 from anchored.estimators.kept import Completed, Fit, Prepared, Scores
+from anchored.estimators.planning import Planned
 from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows
+from anchored.estimators.streams import opened_rows
 from anchored.estimators.trials import Candidate
 from anchored.exact.drawn import choose_classification
 from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.prediction.special import softmax, tempered
-from anchored.typing import Likelihood, traits
+from anchored.typing import Likelihood, Network, traits
 
 _FOLDS = (5, 3)  # folds and their members
 _MANY = 5  # members of the single fold of many rows
@@ -55,6 +58,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         unconstrained).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
     max_seconds, random_state, verbose, optimiser, dtype, warm_start : as in `AnchoredRegressor`.
+    checkpoint, executor : as in `AnchoredRegressor`.
     augment : changes each batch of inputs at random before it is trained on, a function
         ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
 
@@ -102,6 +106,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         optimiser=None,
         dtype="float32",
         warm_start=False,
+        checkpoint=None,
+        executor=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -120,10 +126,14 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self.optimiser = optimiser
         self.dtype = dtype
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.executor = executor
 
     @in_asked_precision
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.
+
+        X may also name Parquet files, and y their target column, as in `AnchoredRegressor.fit`.
 
         X may be a data frame (pandas, polars or Arrow) with text, categories, booleans, dates and
         missing cells. With a ``network`` of your own it may have any rank: images [row, height,
@@ -131,7 +141,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         and never as a whole. A row of weight w counts as w rows; rows of weight zero are left
         out. Rows of one of ``groups`` [row] (a patient, a site) are held out together.
         """
-        return updating.fit(self, X, y, sample_weight, groups)
+        with opened_rows(self, X, y) as (X, y):
+            return updating.fit(self, X, y, sample_weight, groups)
 
     @in_asked_precision
     def partial_fit(self, X, y, classes=None, sample_weight=None, groups=None):
@@ -152,17 +163,11 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         """Everything from the beginning; ``classes`` may have more labels than ``y``."""
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
-        inputs, y, weight = self._check_fit_input(X, y, sample_weight)
-        check_classification_targets(y)
-        classes = _classes(y, weight, classes)
-        rows = self._rows(inputs, _numbers(classes, y), weight, groups)
+        inputs, rows, classes = self._labelled(X, y, sample_weight, groups, classes)
         key = random_key(self.random_state)
         words = np.asarray(jax.random.key_data(key))
         model, rows = self._chosen_model(key, rows, inputs.encoder, len(classes))
-        folds = None
-        if traits(model.network).vmappable:  # networks that run one by one are slow
-            few, many = (*_FOLDS, _MANY), tuning.MANY_ROWS
-            folds = plan_folds(len(rows.y), rows.groups, *few, many, labels=rows.y[:, 0])
+        folds = _folds(model.network, rows)
         ensemble, others = self._train(key, model, folds)
         prepared = Prepared(inputs._replace(x=None), rows, model, folds, words, classes)
         prepared, scores, outputs = self._complete(prepared, ensemble, others)
@@ -220,6 +225,20 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         self._chosen_widths = found.widths
         return found.model, found.rows
 
+    def _labelled(
+        self, X, y, sample_weight, groups, classes=None
+    ) -> tuple[Inputs, Rows, np.ndarray]:
+        """Rows with the numbers of their classes, and the classes."""
+        inputs, y, weight = self._check_fit_input(X, y, sample_weight)
+        check_classification_targets(y)
+        classes = _classes(y, weight, classes)
+        return inputs, self._rows(inputs, _numbers(classes, y), weight, groups), classes
+
+    def _planned(self, X, y, sample_weight, groups) -> Planned:
+        _, rows, classes = self._labelled(X, y, sample_weight, groups)
+        network = self._make_network(len(classes), len(rows.y))
+        return Planned(rows, Categorical(), len(classes), _folds(network, rows))
+
     @property
     def classes_(self) -> np.ndarray:
         """The labels, in the order of the columns of `predict_proba`."""
@@ -267,6 +286,13 @@ def _numbers(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
             "anew."
         )
     return places.astype(np.float64)[:, None]
+
+
+def _folds(network: Network, rows: Rows) -> Folds | None:
+    if not traits(network).vmappable:  # networks that run one by one are slow
+        return None
+    few, many = (*_FOLDS, _MANY), tuning.MANY_ROWS
+    return plan_folds(len(rows.y), rows.groups, *few, many, labels=rows.y[:, 0])
 
 
 def _held_out(

@@ -14,6 +14,7 @@ from anchored.tables.encoder import Encoder
 from anchored.tables.frames import array_table, as_table, is_frame
 from anchored.tables.levels import Signals
 from anchored.tables.reading import Table
+from anchored.tables.streams import Streamed
 
 
 class Inputs(NamedTuple):
@@ -35,6 +36,10 @@ class Encoded(np.ndarray):
 
 def fit_inputs(estimator, X, y, sample_weight=None) -> Inputs:
     """Features of training rows; of a frame also the encoder, made from rows that count."""
+    if isinstance(X, Streamed):
+        estimator.feature_names_in_ = np.array(X.columns, dtype=object)
+        estimator.n_features_in_ = len(X.columns)
+        return Inputs(X.x, X.encoder, X.columns)
     if not is_frame(X):
         return Inputs(X)
     table = as_table(X)

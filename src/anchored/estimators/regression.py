@@ -24,7 +24,9 @@ from anchored.estimators.base import (
 )
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.kept import Completed, Fit, Prepared
+from anchored.estimators.planning import Planned
 from anchored.estimators.rows import Rows
+from anchored.estimators.streams import opened_rows
 from anchored.estimators.targets import Targets, mean_square
 from anchored.exact import gp, scales
 from anchored.exact.drawn import choose_regression
@@ -101,6 +103,11 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         networks run in 16 bits.
     warm_start : a later `fit` goes on from the members there are, on the rows it is given, as
         `partial_fit` does on more rows.
+    checkpoint : folder in which trainings are kept while they run. If the process is killed, the
+        same fit (``random_state`` a number) goes on from there and ends with the same model to the
+        last bit. The files are removed when the fit ends.
+    executor : who trains the members, in place of this process: "ray" (a Ray of its own here, or
+        the one this process belongs to), "ray://host:port", or a `RayExecutor`.
 
     Attributes
     ----------
@@ -150,6 +157,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         optimiser=None,
         dtype="float32",
         warm_start=False,
+        checkpoint=None,
+        executor=None,
     ):
         self.hidden = hidden
         self.activation = activation
@@ -173,6 +182,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         self.optimiser = optimiser
         self.dtype = dtype
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.executor = executor
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -183,13 +194,19 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and targets y [row] or [row, output].
 
+        X may also be the path of a Parquet file, of a folder of them, a pattern such as
+        ``"big/*.parquet"``, or a dataset of Arrow; y is then the name of the target column. A table
+        that takes more than a third of the memory is encoded once, to a temporary file, and
+        read batch by batch.
+
         X may be a data frame (pandas, polars or Arrow) with text, categories, booleans, dates and
         missing cells. With a ``network`` of your own it may be an array of any rank; a
         `numpy.memmap` is read batch by batch and never as a whole. A row of weight w counts as w
         rows; rows of weight zero are left out. Rows of one of ``groups`` [row] (a patient, a
         site) are held out together.
         """
-        return updating.fit(self, X, y, sample_weight, groups)
+        with opened_rows(self, X, y) as (X, y):
+            return updating.fit(self, X, y, sample_weight, groups)
 
     @in_asked_precision
     def partial_fit(self, X, y, sample_weight=None, groups=None):
@@ -254,7 +271,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if prepared.folds is not None and others is not None:
             held = predict_held_out(others, prepared.folds, rows.x, _LEAST_SPREAD)
             report_fold_failures(others, prepared.folds, "the noise is learned", held is not None)
-        found = targets.learned_from(prepared, ensemble, held, self.predictive)
+        found = targets.learned_from(prepared, ensemble, held, self.predictive, self._place)
         parts = {"regression": found.regression, "classes": None}
         fitted = self._fitted(prepared.inputs, prepared.model, rows, ensemble, **parts)
         usual = None if found.usual is None else found.usual * targets.scaler.scale
@@ -263,6 +280,33 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         if len(rows.y) <= GP_MAX_ROWS:
             self._train_rows = (rows.x[:], rows.y, rows.weight)
         return Completed(prepared._replace(targets=found.targets), found.scores, outputs)
+
+    def _planned(self, X, y, sample_weight, groups) -> Planned:
+        """With the widest inputs, and a noise that only the fit will know."""
+        check_method(self.method)
+        self._tuned = _as_settings(self.settings)
+        if self.likelihood is not None:
+            own_likelihood.check(self)
+        rules = {"multi_output": True, "y_numeric": True}
+        inputs, y, weight = self._check_fit_input(X, y, sample_weight, **rules)
+        one_target, y = y.ndim == 1, np.asarray(y, np.float64).reshape(len(y), -1)
+        rows = self._rows(inputs, y, weight, groups)
+        if self.likelihood is not None:
+            rows, _, sampled = own_likelihood.targets(self, rows, one_target)
+            n_outputs = own_likelihood.n_outputs(self, rows.y.shape[1], rows)
+            return Planned(
+                rows, own_likelihood.trained_on(self.likelihood, sampled), n_outputs, None
+            )
+        scaler = _target_standardiser(rows.y, rows.weight)
+        rows, given = rows._replace(y=scaler.forward(rows.y)), self._given_noise_var(scaler)
+        if METHODS[self.method].variance_head:
+            return Planned(rows, HeteroskedasticGaussian(), 2 * y.shape[1], None)
+        likelihood = Gaussian(np.full(y.shape[1], 0.1) if given is None else given)
+        vmappable = traits(self._make_network(y.shape[1], len(y))).vmappable
+        folds = None
+        if given is None and vmappable:
+            folds = _folds(len(rows.y), self.n_members, rows.groups)
+        return Planned(rows, likelihood, y.shape[1], folds)
 
     def _new_targets(self, prepared: Prepared, y: np.ndarray) -> np.ndarray:
         """Targets of new rows as members are trained on them [row, out]."""

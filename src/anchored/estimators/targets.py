@@ -1,11 +1,13 @@
 """Targets of a regressor as members are trained on them, and what held-out rows say of them."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from anchored.core.checkpoints import Checkpoint
 from anchored.core.ensembles import Ensemble
 from anchored.core.rows import Standardiser
 from anchored.error_bars import novelty
@@ -16,6 +18,7 @@ from anchored.estimators.rows import Rows
 from anchored.model.record import Noise, Regression
 from anchored.prediction.warp import Warp
 
+Place = Callable[[str], Checkpoint | None]
 LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 
@@ -45,15 +48,23 @@ class Targets:
         return self.scaler.forward(y if self.warp is None else self.warp.forward(y))
 
     def learned_from(
-        self, prepared: Prepared, ensemble: Ensemble, held: HeldOut | None, family: str
+        self,
+        prepared: Prepared,
+        ensemble: Ensemble,
+        held: HeldOut | None,
+        family: str,
+        place: Place,
     ) -> "Found":
-        """The noise and the scale of the target, by held-out rows if there are some."""
+        """The noise and the scale of the target, by held-out rows if there are some.
+
+        ``place`` says where a training of this name is kept.
+        """
         rows, likelihood = prepared.rows, prepared.model.likelihood
         noise_var = known = getattr(likelihood, "noise_var", None)
         targets, warp, noise, usual = self, self.warp, None, None
         if held is not None:
             held = _that_count(held, rows.weight)
-            targets = self._with_noise(prepared, held, family)
+            targets = self._with_noise(prepared, held, family, place)
             noise, usual = targets._noise_and_spread(held, rows)
             noise_var, warp = _average_noise(noise, rows), self._with_mean(held, rows)
         elif not self.noise_given and noise_var is not None:
@@ -76,7 +87,9 @@ class Targets:
         scores = None if held is None else Scores.of(_scores(regression, held, rows))
         return Found(targets, regression, usual, scores)
 
-    def _with_noise(self, prepared: Prepared, held: HeldOut, family: str) -> "Targets":
+    def _with_noise(
+        self, prepared: Prepared, held: HeldOut, family: str, place: Place
+    ) -> "Targets":
         """With the noise of each output: learned, or of the shape that was learned before."""
         rows = prepared.rows
         x, y, weight = rows.x[held.rows], rows.y[held.rows], rows.weight[held.rows]
@@ -89,7 +102,7 @@ class Targets:
             told = held.outputs[..., i], y[:, i], weight, family, self.n_tuned
             found = None
             if self.learned is None:
-                found = learn_noise(keys[i], x, *told)
+                found = learn_noise(keys[i], x, *told, checkpoint=place(f"noise-{i}"))
             else:
                 shape = self.learned[i].noise.shape
                 unseen = self._unseen(i, held.rows, x)

@@ -7,6 +7,7 @@ Rows to test on are set aside before anything is learned from the table.
 import collections
 import dataclasses
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Plan:
     task: str
     reason: str
     target: str
-    inputs: Table
+    inputs: Any  # `Table`, or `Streamed` rows of a table larger than memory
     y: np.ndarray
     test_inputs: Table
     y_test: np.ndarray
@@ -83,7 +84,7 @@ def make_plan(
     if len(set(cells.tolist())) < 2:
         raise TableError(f"the target {shown(target)} has one value only: nothing to predict.")
     task, reason = (task, "as asked") if task is not None else target_kind(cells)
-    y = _targets(cells, task, target)
+    y = targets_of(cells, task, target)
     train, test = _split(table, y, task, group, order, seed)
     inputs = table.without([name for name in (target, group, order) if name is not None])
     if not inputs.columns:
@@ -124,7 +125,7 @@ def labelled_rows(
     if classes is None or classes.dtype.kind not in "UO":
         cells, _ = _read_target(cells, None)
     rows = np.flatnonzero(~empty_cells(cells))
-    y = _targets(cells[rows], task, target)
+    y = targets_of(cells[rows], task, target)
     if classes is not None:
         known = np.isin(y, classes)
         rows, y = rows[known], y[known]
@@ -157,7 +158,8 @@ def _read_target(cells: np.ndarray, task: str | None) -> tuple[np.ndarray, list[
     ]
 
 
-def _targets(cells: np.ndarray, task: str, name: str) -> np.ndarray:
+def targets_of(cells: np.ndarray, task: str, name: str) -> np.ndarray:
+    """Targets of cells that are not empty: numbers, or labels of classes."""
     if task == "regression":
         if cells.dtype == object:
             bad = next((cell for cell in cells if parse_number(cell) is None), cells[0])

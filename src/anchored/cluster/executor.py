@@ -1,0 +1,31 @@
+"""Chunks of members one after another in this process: what workers do, without workers."""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalExecutor:
+    """Trains chunks one after another here; less memory than all members at once.
+
+    Parameters
+    ----------
+    chunk : members of a chunk; None for as many as one program trains.
+    """
+
+    chunk: int | None = None
+
+    def map(
+        self,
+        function: Callable,
+        shared: Any,
+        pieces: list,
+        on_progress: Callable[[int, Any], None] | None,
+    ) -> list:
+        def report(i: int, progress: Any) -> None:
+            if on_progress is not None:
+                on_progress(i, progress)
+
+        return [function(shared, piece, partial(report, i)) for i, piece in enumerate(pieces)]

@@ -1,0 +1,137 @@
+"""Chunks of members as tasks of Ray.
+
+The rows are put into the object store once. A task whose worker dies is tried again, and goes on
+from its checkpoint if the folder is one that workers share; so does a task of a driver that was
+started again. Every worker runs JAX on as many threads as it has been given cores.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from anchored.core.rows import HostRows
+
+_LOOK_SECONDS = 0.5  # between two looks at the progress of workers
+_MISSING = (
+    'Training on Ray needs the package ray: pip install "anchored[ray]", here and on the workers.'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RayExecutor:
+    """Trains chunks of members on the workers of a Ray cluster.
+
+    Parameters
+    ----------
+    address : of the cluster, as `ray.init` takes it. None is the cluster that this process belongs
+        to, or else one of its own on this machine.
+    num_cpus : cores of a task.
+    max_retries : how often a task is tried again after its worker died.
+    chunk : members of a chunk; None for as many as one program trains on one machine.
+    """
+
+    address: str | None = None
+    num_cpus: float = 1.0
+    max_retries: int = 5
+    chunk: int | None = None
+
+    def map(
+        self,
+        function: Callable,
+        shared: Any,
+        pieces: list,
+        on_progress: Callable[[int, Any], None] | None,
+    ) -> list:
+        """``function(shared, piece, report)`` of every piece, each a task."""
+        ray = _ray()
+        if not ray.is_initialized():
+            ray.init(address=self.address, log_to_driver=False, include_dashboard=False)
+        threads = str(max(1, int(self.num_cpus)))
+        env = {"env_vars": {"OMP_NUM_THREADS": threads, "NPROC": threads}}
+        how = {"num_cpus": self.num_cpus, "max_retries": self.max_retries, "runtime_env": env}
+        task = ray.remote(**how)(_task)
+        board = None if on_progress is None else ray.remote(num_cpus=0, max_restarts=-1)(_Board)
+        board = None if board is None else board.remote()
+        put = ray.put(_sendable(shared))
+        tasks = [task.remote(function, put, piece, i, board) for i, piece in enumerate(pieces)]
+        waiting = tasks
+        while waiting:
+            _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_LOOK_SECONDS)
+            if board is not None and on_progress is not None:
+                _pass_on(ray, board, on_progress)
+        return ray.get(tasks)
+
+
+def _ray() -> Any:
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ImportError(_MISSING) from error
+    return ray
+
+
+class _Board:
+    """Where workers write how far they are."""
+
+    def __init__(self):
+        self.found: dict[int, Any] = {}
+
+    def write(self, i: int, progress: Any) -> None:
+        self.found[i] = progress
+
+    def read(self) -> dict[int, Any]:
+        found, self.found = self.found, {}
+        return found
+
+
+def _pass_on(ray: Any, board: Any, on_progress: Callable[[int, Any], None]) -> None:
+    try:
+        found = ray.get(board.read.remote(), timeout=_LOOK_SECONDS)
+    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+        return  # it is being started again; the next look will do
+    for i, progress in sorted(found.items()):
+        on_progress(i, progress)
+
+
+def _task(function: Callable, shared: Any, piece: Any, i: int, board: Any) -> Any:
+    """What a worker does."""
+
+    def report(progress: Any) -> None:
+        if board is not None:
+            board.write.remote(i, progress)
+
+    return function(_received(shared), piece, partial(report))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Mapped:
+    """A memory-mapped file, which workers open themselves."""
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+
+def _sendable(job: Any) -> Any:
+    """Rows of a memory map as the path of their file."""
+    rows = job.data.x
+    if not (isinstance(rows, HostRows) and isinstance(rows.source, np.memmap)):
+        return job
+    source = rows.source
+    mapped = _Mapped(str(source.filename), source.dtype.str, source.shape, source.offset)
+    rows = dataclasses.replace(rows, source=mapped)  # pyright: ignore
+    return job._replace(data=dataclasses.replace(job.data, x=rows))
+
+
+def _received(job: Any) -> Any:
+    rows = job.data.x
+    if not (isinstance(rows, HostRows) and isinstance(rows.source, _Mapped)):
+        return job
+    found = rows.source
+    source = np.memmap(found.path, found.dtype, "r", found.offset, found.shape)
+    rows = dataclasses.replace(rows, source=source)
+    return job._replace(data=dataclasses.replace(job.data, x=rows))

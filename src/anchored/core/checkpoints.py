@@ -1,0 +1,185 @@
+"""What training needs to go on, in files: whole or not at all, and never read unless it belongs.
+
+A `Checkpoint` is a place for the training of one ensemble, two files of a folder that are written
+in turn. If the newer one is damaged the older one is used, and a process that is killed while it
+writes leaves both as they were. A file carries the fingerprints of rows, settings, program and
+versions (`fingerprints`); one that differs is named, and training starts anew.
+
+Writing waits until some seconds have passed and until it has taken at most 5 % of the time. What
+cannot be written is said once, and training goes on without it.
+"""
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anchored.errors import CheckpointWarning, ModelFileError
+from anchored.model import tensors
+
+INTERVAL = 2.0  # seconds between two files, at least ...
+_TIMES_COST = 20.0  # ... and times what the last one took: 5 % of the time
+_VERSION = 1  # of what a file holds
+_SLOTS = (0, 1)
+
+Marks = dict[str, str]  # what is fingerprinted, and its fingerprint
+
+
+class Saved(NamedTuple):
+    """What a file holds: numbers of the run, and arrays by name."""
+
+    number: int  # of the file; the largest is the newest
+    fields: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+def _warned(sentence: str) -> None:
+    warnings.warn(sentence, CheckpointWarning, stacklevel=2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A place for the state of a training.
+
+    Parameters
+    ----------
+    folder : where the files are; it is made when the first is written.
+    name : of this training; several may share a folder.
+    say : is called with a sentence about what could not be read or written; warns if not given.
+    interval : seconds between two files, at least.
+    """
+
+    folder: Path
+    name: str = "members"
+    say: Callable[[str], None] = _warned
+    interval: float = INTERVAL
+    _said: set[str] = dataclasses.field(default_factory=set, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, given: "Checkpoint | str | Path | None") -> "Checkpoint | None":
+        """A path is that of a folder."""
+        if given is None or isinstance(given, Checkpoint):
+            return given
+        return cls(Path(given))
+
+    def part(self, name: str) -> "Checkpoint":
+        """Another training in the same folder."""
+        return dataclasses.replace(self, name=name)
+
+    def exists(self) -> bool:
+        """Whether the folder holds files of any training."""
+        return self.folder.is_dir() and any(self.folder.glob("*.safetensors"))
+
+    def tell(self, sentence: str) -> None:
+        """Say a sentence, once."""
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self.say(sentence)
+
+    def load(self, marks: Marks) -> Saved | None:
+        """The newest state of a training with these fingerprints."""
+        found: list[Saved] = []
+        other: set[str] = set()
+        damaged: list[str] = []
+        for slot in _SLOTS:
+            path = self._path(slot)
+            if not path.is_file():
+                continue
+            try:
+                theirs, saved = _read(path)
+            except ModelFileError:
+                damaged.append(str(path))
+                continue
+            different = {name for name in marks if theirs.get(name) != marks[name]}
+            other |= different
+            if not different:
+                found.append(saved)
+        if other and not found:
+            self.tell(
+                f"The checkpoint in {self.folder} is of another training (different: "
+                f"{', '.join(sorted(other))}); {self.name!r} starts anew and replaces it."
+            )
+        if damaged:
+            instead = "the other one is used" if found else f"{self.name!r} starts anew"
+            self.tell(f"Damaged checkpoint: {', '.join(damaged)}; {instead}.")
+        return max(found, key=lambda saved: saved.number) if found else None
+
+    def save(self, marks: Marks, saved: Saved) -> None:
+        """Write a state in place of the older of two, if it can be done."""
+        fields = {"version": _VERSION, "number": saved.number, "marks": marks, "run": saved.fields}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            tensors.write(self._path(saved.number % len(_SLOTS)), fields, saved.arrays)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            self.tell(
+                f"No checkpoint can be written to {self.folder} ({why}). Training goes on; what "
+                "was written before is kept."
+            )
+
+    def clear(self) -> None:
+        """Take away the files of this training, and the folder if nothing else is in it."""
+        self._remove(f"{self.name}.[01].safetensors")
+
+    def clear_all(self) -> None:
+        """Take away the files of all trainings, and the folder if nothing else is in it."""
+        self._remove("*.[01].safetensors")
+
+    def _remove(self, pattern: str) -> None:
+        try:
+            for path in [*self.folder.glob(pattern), *self.folder.glob(f".{pattern}.*.part")]:
+                path.unlink(missing_ok=True)
+            if self.folder.is_dir() and not any(self.folder.iterdir()):
+                self.folder.rmdir()
+        except OSError as error:
+            self.tell(f"Checkpoints in {self.folder} cannot be removed ({error.strerror}).")
+
+    def _path(self, slot: int) -> Path:
+        return self.folder / f"{self.name}.{slot}.safetensors"
+
+
+def _read(path: Path) -> tuple[Marks, Saved]:
+    """The fingerprints of a file, and the state; a `ModelFileError` if it is damaged."""
+    fields, arrays = tensors.read(path)
+    if fields.whole("version") != _VERSION:
+        raise ModelFileError("it was written by another version.")
+    number, marks = fields.whole("number"), fields.plain_object("marks")
+    shapes = arrays.below("")
+    taken = {name: arrays.take(name, shapes[name], None, finite=False) for name in shapes}
+    return marks, Saved(number, fields.plain_object("run"), taken)
+
+
+class Keeper:
+    """Writes the states of one run, neither too often nor when it takes too long."""
+
+    def __init__(self, checkpoint: Checkpoint, marks: Marks):
+        self.checkpoint, self.marks = checkpoint, marks
+        self._number = 0
+        self._ended = time.perf_counter()
+        self._cost = 0.0
+
+    def load(self) -> Saved | None:
+        """The state to go on from, if there is one."""
+        saved = self.checkpoint.load(self.marks)
+        if saved is not None:
+            self._number = saved.number + 1
+        return saved
+
+    @property
+    def interval(self) -> float:
+        """Seconds that must pass between two files."""
+        return max(self.checkpoint.interval, _TIMES_COST * self._cost)
+
+    def due(self) -> bool:
+        return time.perf_counter() - self._ended >= self.interval
+
+    def save(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        started = time.perf_counter()
+        self.checkpoint.save(self.marks, Saved(self._number, fields, arrays))
+        self._number += 1
+        self._ended = time.perf_counter()
+        self._cost = self._ended - started

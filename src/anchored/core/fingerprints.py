@@ -1,0 +1,95 @@
+"""Fingerprints of all that decides a training: rows, members, program, schedule and versions.
+
+The program of one step, as JAX writes it down, holds the network, the likelihood, the optimiser and
+the batch size, whoever wrote them. Its text and the bytes of every array that goes in decide every
+bit that comes out, on one kind of machine and one version of JAX.
+"""
+
+import dataclasses
+import hashlib
+import platform
+import re
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anchored.core.checkpoints import Marks
+from anchored.core.rows import Data, HostRows
+from anchored.core.state import EnsembleState, step_program
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")  # of functions, other in every process
+
+
+def training_marks(state: EnsembleState, data: Data, schedule: Any, turn: Any) -> Marks:
+    """Of a training from ``state`` on, with or without a ``turn`` half-way."""
+    program = step_program(state, data)
+    consts = [np.asarray(const) for const in program.consts]
+    later = None if turn is None else turn(state).extra
+    members = (state.theta, state.opt_state, state.own, state.extra, state.unit, later)
+    numbers = (state.step, state.seed, state.log_rate, state.log_decay)
+    return {
+        "rows": _of_data(data),
+        "members": _of_leaves((members, numbers)),
+        "network, likelihood or optimiser": _digest(_without_addresses(program), consts),
+        "schedule": _digest(_without_addresses(_plain(schedule)), []),
+        "versions": _digest(_machine(), []),
+    }
+
+
+def _without_addresses(value: Any) -> str:
+    return _ADDRESS.sub("0x", str(value))
+
+
+def _plain(schedule: Any) -> dict:
+    """The optimiser is part of the program."""
+    given = {f.name: getattr(schedule, f.name) for f in dataclasses.fields(schedule)}
+    return given | {"optimiser": given["optimiser"] is not None}
+
+
+def _machine() -> str:
+    """What rounding depends on."""
+    device = jax.devices()[0]
+    versions = f"jax {jax.__version__}, jaxlib {version('jaxlib')}, numpy {np.__version__}"
+    return f"{versions}, {device.platform} {device.device_kind}, {platform.machine()}"
+
+
+def _of_data(data: Data) -> str:
+    if not isinstance(data.x, HostRows):
+        return _of_leaves((data.x, data.y, data.weight, data.n_rows, data.total_weight))
+    rows, found = data.x, hashlib.sha256()
+    for piece in rows.pieces():
+        found.update(np.ascontiguousarray(piece).data)
+    code = getattr(rows.augment, "__code__", None)
+    about = (rows.augment is not None, code and code.co_code.hex(), rows.shape)
+    scaler = [leaf for leaf in vars(rows.standardiser).values() if leaf is not None]
+    others = _of_leaves((data.y, data.weight, data.n_rows, data.total_weight, scaler))
+    return _digest(f"{found.hexdigest()} {about} {others}", [])
+
+
+def _of_leaves(tree: Any) -> str:
+    leaves, structure = jax.tree.flatten(tree)
+    arrays = [array_of(leaf) for leaf in leaves]
+    return _digest(_without_addresses(structure), arrays)
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether a leaf is an array of random keys."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def array_of(leaf: Any) -> np.ndarray:
+    """A leaf in NumPy; a random key as its words."""
+    if is_key(leaf):
+        leaf = jax.random.key_data(leaf)
+    return np.asarray(leaf)
+
+
+def _digest(text: str, arrays: list[np.ndarray]) -> str:
+    found = hashlib.sha256(text.encode())
+    for array in arrays:
+        found.update(f"|{array.dtype}|{array.shape}|".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()

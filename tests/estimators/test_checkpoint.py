@@ -1,0 +1,118 @@
+"""An estimator that is killed in any of its trainings ends with the same file; plans come first."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from anchored import AnchoredClassifier, AnchoredRegressor
+from anchored.core import checkpoints, training
+from anchored.core.checkpoints import Checkpoint
+from anchored.errors import CheckpointWarning
+from anchored.estimators import planning
+from anchored.tables import memory
+from tests.core.test_checkpoints import Killed
+
+QUICK = {"epochs": 20, "batch_size": 32, "n_members": 4, "random_state": 0}
+
+
+def problem(n=260):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(n, 2))
+    return x, np.sin(x[:, 0]) + 0.2 * rng.normal(size=n)
+
+
+@pytest.fixture
+def kill(monkeypatch):
+    """Stops the process, as it were, when it would write a state of some training."""
+    keep = training.keep
+
+    def at(name, n):
+        left = [n]
+
+        def counted(keeper, run):
+            keep(keeper, run)
+            left[0] -= keeper.checkpoint.name == name
+            if left[0] < 0:
+                raise Killed
+
+        monkeypatch.setattr(training, "keep", counted)
+
+    monkeypatch.setattr(checkpoints.Keeper, "due", lambda keeper: True)
+    yield at
+    monkeypatch.setattr(training, "keep", keep)
+
+
+def saved(model, path):
+    model.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", [AnchoredRegressor, AnchoredClassifier])
+def test_a_killed_fit_ends_with_the_same_file(tmp_path, kill, kind, monkeypatch):
+    x, y = problem()
+    y = y if kind is AnchoredRegressor else (y > 0).astype(int)
+    whole = saved(kind(**QUICK).fit(x, y), tmp_path / "whole")
+    place = Checkpoint(tmp_path / "kept")
+    model = kind(**QUICK, checkpoint=place)
+    names = ["members", "folds", *(["noise-0"] if kind is AnchoredRegressor else [])]
+    for name in names:
+        kill(name, 3)
+        with pytest.raises(Killed):
+            model.fit(x, y)
+    trained = []
+
+    def counted(state, data, n):
+        trained.append(n)
+        return advance(state, data, n)
+
+    kill("none", 0)
+    advance = training.advance
+    monkeypatch.setattr(training, "advance", counted)
+    model = clone(model).set_params(checkpoint=tmp_path / "kept").fit(x, y)
+    assert saved(model, tmp_path / "killed") == whole
+    n_steps = 20 * (260 // 32)
+    # The members are finished, and so are those of the folds for the regressor.
+    assert sum(trained) < (3_100 if kind is AnchoredRegressor else n_steps)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_folder_that_cannot_be_written_costs_no_fit(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    x, y = problem(60)
+    model = AnchoredRegressor(**QUICK, checkpoint=tmp_path / "file" / "folder")
+    with pytest.warns(CheckpointWarning, match="No checkpoint can be written"):
+        model.fit(x, y)
+    assert model.predict(x).shape == (60,)
+
+
+def test_a_plan_says_what_a_fit_does():
+    x, y = problem()
+    model = AnchoredRegressor(**QUICK)
+    plan = model.plan(x, y)
+    assert not hasattr(model, "model_")
+    assert (plan.n_rows, plan.n_members, plan.n_others) == (260, 4, 30)
+    ensemble = model.fit(x, y).ensemble_
+    assert plan.n_steps == ensemble.info.steps[-1]
+    assert plan.n_parameters >= sum(leaf[0].size for leaf in model.model_.members.params.values())
+    assert plan.fits
+    assert 0 < plan.n_steps * plan.step_seconds < plan.seconds
+    assert re.search(r"^Members: +4 of [\d,]+ parameters, and 30 without", str(plan), re.MULTILINE)
+    assert re.search(r"^Steps: +at most 160 of 32 rows", str(plan), re.MULTILINE)
+
+
+def test_classes_have_a_plan_too(tmp_path):
+    x, y = problem()
+    plan = AnchoredClassifier(**QUICK, checkpoint=tmp_path).plan(x, y > 0)
+    assert (plan.n_others, plan.n_shares * plan.share >= 4) == (15, True)
+    assert str(tmp_path) in str(plan)
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_that_do_not_fit_in_memory_are_refused_before_work(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1e4)
+    x, y = problem()
+    need = planning.RAMPED_BYTES * 260 * 2
+    with pytest.raises(MemoryError, match=rf"takes about {need / 1e3:.0f} kB of memory, and 10 kB"):
+        AnchoredRegressor(**QUICK).fit(x, y)
