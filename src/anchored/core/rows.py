@@ -49,6 +49,12 @@ class Data:
     total_weight : N of the scaling contract: how many rows the data stand for.
     layout : where several arrays of inputs lie in a row; None if they were one array.
     dtype : what training on them computes in: float32, float64 or bfloat16.
+
+    >>> import numpy as np
+    >>> from anchored import Data
+    >>> data = Data.make(np.zeros((3, 2)), [1.0, 2.0, 3.0], weight=[1.0, 1.0, 2.0])
+    >>> int(data.n_rows), float(data.total_weight)
+    (3, 4.0)
     """
 
     x: Any

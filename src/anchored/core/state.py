@@ -77,6 +77,16 @@ class EnsembleState:
     log_rate, log_decay : logarithms of the rate and of its factor every 20 steps.
     unit : what a step of Adam is measured in: the prior's scale of each parameter, or None for one.
     plan : loss, optimiser, batch size and how members are run: part of compiled programs.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import MLP, Data, Gaussian, Prior, advance, init_ensemble
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> network, data = MLP((8,)), Data.make(x, x)
+    >>> prior = Prior.for_network(network, x)
+    >>> state = init_ensemble(jax.random.key(0), network, prior, Gaussian(0.01), data, n_members=3)
+    >>> int(advance(state, data, 50).step)
+    50
     """
 
     theta: Params
@@ -164,7 +174,18 @@ def _check_room(state: EnsembleState, data: Data) -> None:
 
 @doubled(lambda state, data: data.is_double)
 def objective(state: EnsembleState, data: Data) -> Array:
-    """The loss [member] on all rows: an ensemble's negative log posterior over N."""
+    """The loss [member] on all rows: an ensemble's negative log posterior over N.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import MLP, Data, Gaussian, Prior, init_ensemble, objective
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> network, data = MLP((8,)), Data.make(x, x)
+    >>> prior = Prior.for_network(network, x)
+    >>> state = init_ensemble(jax.random.key(0), network, prior, Gaussian(0.01), data, n_members=3)
+    >>> objective(state, data).shape
+    (3,)
+    """
     n_rows, size = len(data.weight), rows_at_once(data.x)
     starts = range(0, n_rows, size)
     whole = len(starts) == 1 and not isinstance(data.x, HostRows)

@@ -59,6 +59,10 @@ class Schedule:
         parameters of wide and of narrow priors get there in as many steps.
     max_seconds : if the whole run would take longer, it is cut short, and the learning rate
         falls to 1 % of its start by then; checked at every look at the objective but the first.
+
+    >>> from anchored import Schedule
+    >>> Schedule(epochs=100, batch_size=32).n_steps(n_rows=320)
+    1000
     """
 
     epochs: int = 1000

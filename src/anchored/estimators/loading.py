@@ -22,6 +22,15 @@ def load(path: str | Path, network=None, likelihood=None) -> AnchoredRegressor |
     Files hold no code: a network of your own is handed again as ``network``, and its parameters
     are checked one by one against those in the file; so is a ``likelihood``. A `ModelFileError`
     of one line says what is wrong with a file.
+
+    >>> import os, tempfile
+    >>> import anchored
+    >>> model = anchored.AnchoredRegressor(n_members=2, epochs=5, noise_var=0.1, random_state=0)
+    >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> model.save(path)
+    >>> abs(anchored.load(path).predict([[0.5]]) - model.predict([[0.5]])).max() < 1e-5
+    np.True_
     """
     model = file.load(path)
     kind: Any = AnchoredRegressor if model.classes is None else AnchoredClassifier

@@ -94,6 +94,7 @@ class Predictor:
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the inputs, if they were known when the model was fitted."""
         return self.fitted.feature_names
 
     def predict_table(self, table: Table, coverage: float | None = None) -> Columns:

@@ -52,6 +52,14 @@ class Predictive:
     conformal : the correction by held-out rows, if there were any.
     warp, latent : the scale on which the networks predict, and the predictive on it; None if
         they predict the target itself.
+
+    >>> import numpy as np
+    >>> from anchored import Predictive
+    >>> dist = Predictive(mean=np.array([2.0]), epistemic_var=np.array([0.09]), aleatoric_var=np.array([0.16]))
+    >>> dist.std
+    array([0.5])
+    >>> np.round(dist.interval(0.9), 2).ravel()
+    array([1.18, 2.82])
     """
 
     mean: np.ndarray
@@ -137,6 +145,7 @@ class Predictive:
 
     @property
     def n_members(self) -> int | None:
+        """Number of members; None for an exact method."""
         return None if self.members is None else len(self.members)
 
     @property

@@ -52,6 +52,13 @@ def report(
         given, what `comparison` finds.
     row_names : what to call the rows; else a frame's index, or numbers from 0.
     dist : what ``estimator.predict_dist(X)`` gave, if that is known; else it is called here.
+
+    >>> import anchored
+    >>> model = anchored.AnchoredRegressor(n_members=2, epochs=5, noise_var=0.1, random_state=0)
+    >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> page = anchored.report(model, [[0.5], [1.5]], [0.4, 1.6], title="A line")
+    >>> page[:15], "A line" in page
+    ('<!DOCTYPE html>', True)
     """
     if not isinstance(estimator, (AnchoredRegressor, AnchoredClassifier)):
         raise TypeError(
