@@ -104,7 +104,7 @@ site: .venv/site  ## build the documentation site in build/site/html, minutes; w
 	@echo "Open build/site/html/index.html"
 
 site-check: .venv/test site  ## open every page of the built site in Chromium, minutes
-	$(BIN)/python -m pytest -q -m site tests/site
+	$(BIN)/python -m pytest -q tests/site/test_built.py
 
 pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	$(BIN)/python examples/demo_pictures.py docs/images

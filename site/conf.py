@@ -37,6 +37,7 @@ author = "the authors of anchored"
 version = release = anchored.__version__
 extensions = [
     "anchored_site.docstrings",
+    "anchored_site.looks",
     "anchored_site.mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -71,6 +72,7 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     "abort_on_example_error": True,
     "min_reported_time": 0,
+    "write_computation_times": False,  # that page loads scripts from elsewhere
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,

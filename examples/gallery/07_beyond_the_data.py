@@ -32,5 +32,5 @@ axes[0].set_ylabel("y")
 plt.show()
 
 # %%
-# Out there the width of the interval follows from the prior and the activation, not from data. Do not
-# rely on 90 % meaning 90 % there; the page on limits says more.
+# Out there the width of the interval follows from the prior and the activation, not from data. Do
+# not rely on 90 % meaning 90 % there; the page on limits says more.

@@ -61,7 +61,7 @@ def listed(section: list[Place]) -> str:
 
 
 def adapted(place: Place, known: list[Place], target: Path) -> str:
-    """A page's text with links that hold on the site, and its long tables folded if it is a result."""
+    """A page's text with links that hold on the site; long tables of results are folded."""
     text = (ROOT / place.source).read_text(encoding="utf-8")
     text = outside_code(text, lambda part: _LINK.sub(lambda m: link(m, place, known, target), part))
     return outside_code(text, folded) if place.section == "results" else text
@@ -115,7 +115,8 @@ def fold(block: str) -> str:
     head = [cell.strip().replace("`", "") for cell in lines[0].strip("|").split("|")]
     columns = ", ".join(cell for cell in head[1:4] if cell) + (", ..." if len(head) > 4 else "")
     summary_line = f"Table of {len(lines) - 2} rows: {columns}"
-    return f'<details class="fold">\n<summary>{summary_line}</summary>\n\n{block.strip()}\n\n</details>'
+    head = f'<details class="fold">\n<summary>{summary_line}</summary>'
+    return f"{head}\n\n{block.strip()}\n\n</details>"
 
 
 if __name__ == "__main__":

@@ -57,7 +57,9 @@ def _is_section(lines: list[str], i: int) -> bool:
 def items(lines: list[str]) -> list[str]:
     """``name : text`` with indented lines below, as a list."""
     made: list[str] = []
-    for line in lines:
+    for i, line in enumerate(lines):
+        if line.startswith(">>>"):
+            return [*made, "", *plain(lines[i:])]
         named = re.match(r"^([\w*][\w*, .]*?) : (.*)$", line)
         if named:
             what = re.sub(r"[*`]", "", named[1])

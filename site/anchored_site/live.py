@@ -115,7 +115,7 @@ def curve() -> dict:
     from anchored import AnchoredRegressor
 
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(-3, -0.8, 100), rng.uniform(0.8, 3, 100)])
+    x = np.concatenate([rng.uniform(-3, -1.2, 100), rng.uniform(1.2, 3, 100)])
     y = np.sin(1.5 * x) + (0.05 + 0.3 * (x > 0)) * rng.normal(size=200)
     model = AnchoredRegressor(hidden=(30,), n_members=8, random_state=0).fit(x[:, None], y)
     return {"model": _saved(model), "points": np.round([x, y], 4).tolist()}

@@ -1,4 +1,4 @@
-"""Code blocks of a page, executed in order: Python in one namespace, `anchored` commands as typed."""
+"""Code blocks of a page, executed in order: Python in one namespace, commands as typed."""
 
 import contextlib
 import os

@@ -89,6 +89,7 @@ def _speed() -> list[str]:
     faster = value["faster than the PyTorch loop"]
     rows = value["CSV of 1,000,000 x 10 rows, 10 members"]
     return [
-        f"- One training step of all members is {faster:.0f} times faster than a plain PyTorch loop, "
-        f"and a saved model predicts {round(rows, -3):,.0f} rows a second with NumPy, on two cores.",
+        f"- One training step of all members is {faster:.0f} times faster than a plain PyTorch "
+        "loop, on two cores.",
+        f"- A saved model predicts {round(rows, -3):,.0f} rows a second with NumPy alone.",
     ]
