@@ -108,9 +108,7 @@ def complaints_of(page):
     )
     page.on(
         "request",
-        lambda asked: (
-            None if asked.url.startswith(("file:", "data:")) else found.append(asked.url)
-        ),
+        lambda asked: None if asked.url.startswith(("file:", "data:")) else found.append(asked.url),
     )
     return found
 

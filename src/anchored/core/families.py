@@ -64,7 +64,7 @@ class _LocationScale(_TwoParameters):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class StudentT(_LocationScale):
-    """y ~ location + scale * t(dof): outliers pull less than under a Gaussian.
+    """y ~ location + scale * t(dof): outliers have less influence than under a Gaussian.
 
     >>> import jax.numpy as jnp
     >>> from anchored import StudentT
@@ -86,7 +86,7 @@ class StudentT(_LocationScale):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Quantile(_LocationScale):
-    """The quantile at ``level``, by the asymmetric Laplace density, that of the pinball loss.
+    """The quantile at ``level``, by the asymmetric Laplace density (the pinball loss).
 
     >>> import jax.numpy as jnp
     >>> from anchored import Quantile
@@ -110,7 +110,7 @@ class Quantile(_LocationScale):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Censored(_TwoParameters):
-    """A Gaussian seen only between two limits (Tobit): beyond them, y is the limit itself.
+    """A Gaussian observed between two limits (Tobit): beyond a limit, y is the limit itself.
 
     >>> import jax.numpy as jnp
     >>> from anchored import Censored
@@ -182,7 +182,7 @@ class NegativeBinomial(_TwoParameters):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ZeroInflatedPoisson(_TwoParameters):
-    """Counts of log rate f, or zero for another reason, whose logit is the second output.
+    """Counts with log rate f and extra zeros; the second output is the logit of an extra zero.
 
     >>> import jax.numpy as jnp
     >>> from anchored import ZeroInflatedPoisson

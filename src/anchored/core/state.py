@@ -61,17 +61,17 @@ class Plan:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class EnsembleState:
-    """All that training needs to go on: a pytree of plain arrays, stacked over members.
+    """Everything that training needs to continue: a pytree of arrays, stacked over members.
 
-    Make one with `init_ensemble`. Arrays may be replaced by those of the same shape (another
-    rate, other centres) and written to a file leaf by leaf; ``plan`` is what is left.
+    Make one with `init_ensemble`. You may replace an array by another of the same shape (a new
+    rate, new centres), or write the arrays to a file; ``plan`` holds everything else.
 
     Attributes
     ----------
     theta : what is trained [member, ...]; `params` has it in the network's own form.
     opt_state : of the optimiser [member, ...].
     own : what the loss needs of each member [member, ...]; an ensemble's has the ``centre``.
-    extra : what the loss needs that all members share.
+    extra : what the loss needs and all members share.
     step : steps taken so far.
     seed : of the order of the rows.
     log_rate, log_decay : logarithms of the rate and of its factor every 20 steps.
@@ -117,7 +117,7 @@ class EnsembleState:
 
 @doubled(lambda state, data, n_steps: data.is_double)
 def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
-    """The state after ``n_steps`` steps more on ``data``.
+    """The state after ``n_steps`` more steps of training on ``data``.
 
     Also inside a compiled function, where members are vmapped.
 

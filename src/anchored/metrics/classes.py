@@ -15,7 +15,7 @@ from anchored.metrics.inputs import Dist, classified
 def accuracy(dist: Dist, labels) -> float:
     """Share of rows whose most probable class is the label; 1 is perfect.
 
-    Always naming the commonest class gives its share.
+    Always predicting the most frequent class gives the share of that class.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -30,8 +30,8 @@ def accuracy(dist: Dist, labels) -> float:
 def log_loss(dist: Dist, labels) -> float:
     """Mean negative log probability of the label, in nats; 0 is perfect, lower is better.
 
-    K equal probabilities have log(K), 0.69 for two classes. One label that was called all but
-    impossible can rule the mean.
+    K equal probabilities have log(K), 0.69 for two classes. A single label with a
+    probability near zero can dominate the mean.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -46,7 +46,7 @@ def log_loss(dist: Dist, labels) -> float:
 def brier(dist: Dist, labels) -> float:
     """Mean squared distance of the probabilities from the label as zeros and a one.
 
-    A number without unit, summed over the classes: 0 is perfect, 2 is sure and wrong. K equal
+    A number without unit, summed over the classes: 0 is perfect, 2 is certain and wrong. K equal
     probabilities have 1 - 1/K. For two classes it is twice the score of one class alone.
 
     >>> import numpy as np
@@ -59,13 +59,13 @@ def brier(dist: Dist, labels) -> float:
 
 
 class Reliability(NamedTuple):
-    """Rows put together by the probability of their most probable class.
+    """Rows grouped by the probability of their most probable class.
 
     Attributes
     ----------
-    confidence : [bin], its mean probability.
-    accuracy : [bin], how often it was the label; should be the confidence. Chance alone moves
-        it by sqrt(confidence (1 - confidence) / count).
+    confidence : [bin], mean of that probability.
+    accuracy : [bin], share of rows where that class is the label; should equal the confidence.
+        Chance alone moves it by sqrt(confidence (1 - confidence) / count).
     count : [bin], rows.
 
     >>> import numpy as np
@@ -105,11 +105,11 @@ def reliability(dist: Dist, labels, n_bins: int = 15) -> Reliability:
 
 
 def expected_calibration_error(dist: Dist, labels, n_bins: int = 15) -> float:
-    """Mean gap between confidence and accuracy over the bins of `reliability`, rows alike.
+    """Mean gap between confidence and accuracy over the bins of `reliability`, weighted by rows.
 
-    A difference of probabilities: 0 is perfect. Chance alone gives right probabilities up to
-    0.4 sqrt(n_bins / n) with n rows, less where the classes are easy, so a good value is one
-    of that size, not zero; compare values of the same n and ``n_bins`` only.
+    A difference of probabilities: 0 is perfect. By chance, correct probabilities
+    still have up to 0.4 sqrt(n_bins / n) with n rows, less if the classes are easy. A good value is
+    of that size, not zero. Compare only values with the same n and ``n_bins``.
 
     >>> import numpy as np
     >>> from anchored import metrics

@@ -52,7 +52,7 @@ class GPComparison:
     epistemic_ratio : geometric mean of the ensemble's epistemic variance over the exact one,
         corrected for the few members: draws from the exact posterior itself have 1 on average.
         None if a predictive has no epistemic part.
-    outside_ratio : the same far from the data, if it was looked at.
+    outside_ratio : the same far from the data, if it was computed.
 
     >>> import numpy as np
     >>> from anchored import metrics

@@ -16,11 +16,11 @@ from anchored.prediction.predictive import Predictive
 
 
 def novelty_scores(dist: Dist) -> np.ndarray:
-    """A number [batch] for each row; the larger, the less it is like the training data.
+    """A score [batch] that is larger for rows less like the training data.
 
-    Of a `Predictive` the epistemic deviation, in the target's units, or for classes the mutual
-    information, in nats; of a pair (mean, std) or draws, which do not tell noise from
-    ignorance, the deviation. Only the order of rows means anything.
+    For a `Predictive` it is the epistemic deviation, in the target's units, or for classes the
+    mutual information, in nats. For a pair (mean, std) or draws, which do not separate noise from
+    epistemic uncertainty, it is the deviation. Only the order of the rows is meaningful.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -37,8 +37,8 @@ def novelty_scores(dist: Dist) -> np.ndarray:
 def auroc(scores_in: Dist, scores_out: Dist) -> float:
     """Probability that a novel row scores higher than a familiar one; ties count half.
 
-    The area under the receiver operating characteristic: 1 is perfect, chance gives 0.5, below
-    that novel rows look the more familiar ones.
+    The area under the receiver operating characteristic: 1 is perfect, chance gives 0.5;
+    below that, novel rows look more familiar than familiar ones.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def aupr(scores_in: Dist, scores_out: Dist) -> float:
 
 
 class RiskCoverage(NamedTuple):
-    """The error among the rows that are kept if the most uncertain are left to somebody else.
+    """The error among the rows that are kept if the most uncertain rows are left out.
 
     Attributes
     ----------
@@ -96,11 +96,11 @@ class RiskCoverage(NamedTuple):
 
 
 def risk_coverage(dist: Dist, y) -> RiskCoverage:
-    """Keep the most certain rows, more and more of them: what is the error among them?
+    """The error among the most certain rows, by the share of rows that is kept.
 
     Rows are kept in the order of their deviation or, for a `Predictive` of classes, of the
     probability of their most probable class, and ``y`` are labels as in `accuracy`. Rows of
-    equal uncertainty are kept in no order: each counts as their average.
+    equal uncertainty each count as their average.
 
     >>> import numpy as np
     >>> from anchored import metrics

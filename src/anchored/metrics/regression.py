@@ -68,10 +68,10 @@ def coverage(dist: Dist, y, level: float) -> float:
 
 
 def interval_score(dist: Dist, y, level: float) -> float:
-    """Mean width of the central ``level`` interval plus a fine for each target outside it.
+    """Mean width of the central ``level`` interval plus a penalty for each target outside it.
 
-    The fine is 2 / (1 - level) times the distance to the interval, so neither a wide interval
-    nor one that misses pays (Gneiting and Raftery 2007). In the target's units; lower is better.
+    The penalty is 2 / (1 - level) times the distance to the interval, so both wide intervals and
+    misses are costly (Gneiting and Raftery 2007). In the target's units; lower is better.
     The right normal of deviation s has 4.13 s at 90 %.
 
     >>> import numpy as np
@@ -88,9 +88,9 @@ def interval_score(dist: Dist, y, level: float) -> float:
 def crps(dist: Dist, y) -> float:
     """Mean continuous ranked probability score, in the target's units; lower is better.
 
-    It rewards accuracy and honest spread together, and forgives outliers more than `nll`
-    does. For a sure forecast it is the mean absolute error; the right normal of deviation s
-    has 0.56 s. Of draws it is the fair estimate, unbiased however few they are.
+    It measures accuracy and calibration together and is less sensitive to outliers than `nll`.
+    For a point forecast it is the mean absolute error; the right normal of deviation s has 0.56 s.
+    For draws it is the fair estimate, which is unbiased for any number of draws.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -105,8 +105,8 @@ def pit(dist: Dist, y) -> np.ndarray:
     """Probability integral transform: the probability of a target below the observed one.
 
     Shaped like ``y``, between 0 and 1, and uniform if the distributions are right: mean 1/2,
-    variance 1/12. A histogram with a hollow says too narrow, with a hump too wide, with a slope
-    biased. Of S draws it is one of S + 1 values. Continuous targets only.
+    variance 1/12. A U-shaped histogram means too narrow, a hump too wide, a slope biased.
+    With S draws it is one of S + 1 values. Continuous targets only.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -120,8 +120,7 @@ def pit(dist: Dist, y) -> np.ndarray:
 def sharpness(dist: Dist, level: float | None = None) -> float:
     """Mean deviation, or the mean width of the central ``level`` intervals if it is given.
 
-    In the target's units. Smaller is better among calibrated predictions only; without
-    calibration it says nothing.
+    In the target's units. Smaller is better, but only among calibrated predictions.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -154,15 +153,15 @@ def calibration_error(dist: Dist, y) -> float:
 
 
 class CalibrationCurve(NamedTuple):
-    """How many targets intervals hold, beside how many they should.
+    """The share of targets inside intervals, beside the share that should be inside.
 
     Attributes
     ----------
-    levels : [level], what central intervals should hold.
-    shares : [level], what they held: `coverage` at each level.
-    band : two arrays [level]; where intervals are right, a share lies between them in 95 of
-        100 samples of rows. Each level has its own 95: that one of nineteen is outside is no
-        surprise.
+    levels : [level], the share that central intervals should contain.
+    shares : [level], the share that they contain: `coverage` at each level.
+    band : two arrays [level]; if intervals are right, a share lies between them in 95 of 100
+        samples of rows. This holds for each level alone: one of nineteen levels outside the band
+        is normal.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -179,8 +178,8 @@ class CalibrationCurve(NamedTuple):
 def calibration_curve(dist: Dist, y, levels=_LEVELS) -> CalibrationCurve:
     """Shares of targets in their central intervals; below the diagonal they are too narrow.
 
-    The band is that of a binomial with as many trials as there are rows: outputs of one row
-    are not taken to be independent.
+    The band is that of a binomial distribution with one trial for each row: several outputs of one
+    row are not assumed to be independent.
 
     >>> import numpy as np
     >>> from anchored import metrics

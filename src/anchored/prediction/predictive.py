@@ -45,10 +45,10 @@ class Predictive:
     mean : array [batch] or [batch, out]; for classes the probabilities [batch, class].
     epistemic_var, aleatoric_var : arrays shaped like ``mean``: the variance that more data
         would remove, and the variance of the noise, in squared units of the target. These and
-        ``mean`` are the members' own; the correction moves quantiles.
+        ``mean`` come from the members; the conformal correction changes only quantiles.
     members : array [member, ...] of each member's mean, or None for an exact method.
     family : gaussian, student-t, categorical, bernoulli or poisson.
-    noise_dof : degrees of freedom of the noise, above 2; only ``student-t`` looks at it.
+    noise_dof : degrees of freedom of the noise, above 2; used by ``student-t`` only.
     conformal : the correction by held-out rows, if there were any.
     warp, latent : the scale on which the networks predict, and the predictive on it; None if
         they predict the target itself.
@@ -159,7 +159,7 @@ class Predictive:
         return np.sqrt(self.variance)
 
     def observed(self, y) -> np.ndarray:
-        """Targets ``y`` as an array, refused if their shape would broadcast in silence."""
+        """Targets ``y`` as an array; a shape other than that of ``mean`` is an error."""
         return checked_targets(y, self.mean.shape)
 
     # Continuous targets
@@ -191,7 +191,7 @@ class Predictive:
         )
 
     def interval(self, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Central interval (lower, upper) that should contain ``coverage`` of the targets.
+        """Central interval (lower, upper) that should contain a share ``coverage`` of the targets.
 
         Its ends are the quantiles at (1 - coverage) / 2 and (1 + coverage) / 2.
         """
@@ -232,13 +232,13 @@ class Predictive:
         return student.level(scores if self.conformal is None else self.conformal.actual(scores))
 
     def pit(self, y) -> np.ndarray:
-        """Probability integral transform of observed targets: uniform if all is well."""
+        """Probability integral transform of observed targets: uniform if the distribution is right."""
         return self.cdf(y)
 
     def crps(self, y) -> np.ndarray:
         """Continuous ranked probability score of each marginal, in the target's units.
 
-        The integral of (cdf(t) - [t >= y])^2 over t; for a sure forecast the absolute error.
+        The integral of (cdf(t) - [t >= y])^2 over t; for a point forecast the absolute error.
         """
         from anchored.prediction import student
 
@@ -267,7 +267,7 @@ class Predictive:
         return location + scale * student.at_score(score, dof)
 
     def sample(self, n: int = 1, random_state=None) -> np.ndarray:
-        """Draws [n, batch, ...] of new targets, by row independent; class numbers for classes.
+        """Draws [n, batch, ...] of new targets, independent between rows; class numbers for classes.
 
         ``random_state`` is a seed or a NumPy generator.
         """
