@@ -55,7 +55,8 @@ class Predictive:
 
     >>> import numpy as np
     >>> from anchored import Predictive
-    >>> dist = Predictive(mean=np.array([2.0]), epistemic_var=np.array([0.09]), aleatoric_var=np.array([0.16]))
+    >>> mean, epistemic_var, noise_var = np.array([[2.0], [0.09], [0.16]])
+    >>> dist = Predictive(mean, epistemic_var, noise_var)
     >>> dist.std
     array([0.5])
     >>> np.round(dist.interval(0.9), 2).ravel()
@@ -232,7 +233,7 @@ class Predictive:
         return student.level(scores if self.conformal is None else self.conformal.actual(scores))
 
     def pit(self, y) -> np.ndarray:
-        """Probability integral transform of observed targets: uniform if the distribution is right."""
+        """Probability integral transform of observed targets: uniform if predictions are right."""
         return self.cdf(y)
 
     def crps(self, y) -> np.ndarray:
@@ -267,7 +268,7 @@ class Predictive:
         return location + scale * student.at_score(score, dof)
 
     def sample(self, n: int = 1, random_state=None) -> np.ndarray:
-        """Draws [n, batch, ...] of new targets, independent between rows; class numbers for classes.
+        """Draws [n, batch, ...] of new targets, independent rows; class numbers for classes.
 
         ``random_state`` is a seed or a NumPy generator.
         """
