@@ -90,10 +90,10 @@ class GPComparison:
         """The ratios of deviations (roots of the ratios of variances) in a sentence, if known."""
         if self.epistemic_ratio is None:
             return ""
-        inside = f"The networks' spread is {_root(self.epistemic_ratio)} of the exact one"
+        inside = f"The networks' spread is {_root(self.epistemic_ratio)} times the exact one"
         if self.outside_ratio is None:
             return f"{inside}."
-        far = f"{_root(self.outside_ratio)} of it far from the data"
+        far = f"{_root(self.outside_ratio)} times far from the data"
         return f"{inside} on rows like these, and {far}."
 
     def __str__(self) -> str:
