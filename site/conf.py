@@ -18,9 +18,12 @@ from anchored_site.looks import set_up  # noqa: E402
 
 import anchored  # noqa: E402
 
-missing = names.undocumented()
-if missing:
-    raise SystemExit(f"These public names have no docstring: {', '.join(missing)}")
+for fault, found in (
+    ("have no docstring", names.undocumented()),
+    ("have no example in their docstrings", names.without_example()),
+):
+    if found:
+        raise SystemExit(f"These public names {fault}: {', '.join(found)}")
 
 
 def commit() -> str:
