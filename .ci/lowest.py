@@ -1,6 +1,7 @@
 """Print the lowest versions that pyproject.toml claims, as constraints for pip.
 
-What users install counts: the dependencies and the extras, but for those of tests, benchmarks and the site.
+What users install counts: the dependencies and the extras. Those of tests, benchmarks and the site
+do not.
 """
 
 import re
