@@ -101,6 +101,10 @@
     const plot = surface(part("curve-plot"), CURVE),
       { context, px, py } = plot;
     const path = (name) => GRID.map(([x], i) => [px(x), py(found[name][i])]);
+    context.save();
+    context.beginPath();
+    context.rect(plot.left, 8, plot.width - plot.left - 8, plot.height - plot.bottom - 8);
+    context.clip();
     context.fillStyle = paint.blue;
     context.globalAlpha = 0.22;
     context.beginPath();
@@ -130,6 +134,7 @@
       ],
       { colour: paint.orange, width: 3 },
     );
+    context.restore();
     axes(plot, ["x", "y"], paint);
     part("curve-coverage-value").textContent = percent(coverage);
     part("curve-words").textContent =
