@@ -46,6 +46,7 @@ class Decisions:
 
     @property
     def rejected(self) -> np.ndarray:
+        """Whether each row is left to a person [row]."""
         return self.action == REJECTED
 
     @property
