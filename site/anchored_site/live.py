@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from anchored import runtime
+from anchored.model import forward
 from anchored.model.record import FittedModel, NetworkRecord, Noise, Regression
 
 DIGITS = 9  # significant: single precision has seven or eight
@@ -22,6 +23,7 @@ def as_json(fitted: FittedModel) -> dict:
     """All that JavaScript needs to predict, as plain lists and numbers."""
     return {
         "n_features": fitted.n_features,
+        "single": forward.type_of(fitted.members.params) == np.float32,
         "x_mean": _list(fitted.x_mean),
         "x_scale": _list(fitted.x_scale),
         "x_reach": _list(fitted.x_reach),

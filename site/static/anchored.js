@@ -207,7 +207,7 @@
         z = [...z, ...climbed];
       }
     }
-    return z.map(Math.fround);
+    return model.single ? z.map(Math.fround) : z;
   }
 
   // Regression
