@@ -34,6 +34,8 @@ _PLACES = [
     Place("docs/your_network.md", "guides/your_network", "Equinox, Flax, PyTorch or plain JAX."),
     Place("docs/images_and_text.md", "guides/images_and_text", "Arrays of any rank, and words."),
     Place("docs/decisions.md", "guides/decisions", "Optimise, label and update."),
+    Place("docs/updates.md", "guides/updates", "Add rows to a fitted model without a full fit."),
+    Place("docs/explanations.md", "guides/explanations", "Why a row is predicted, and unsure."),
     Place("docs/scale.md", "guides/scale", "Many rows, many members, many machines."),
     Place("docs/serving.md", "guides/serving", "A model behind an address."),
     Place("docs/training.md", "guides/training", "Stop, look, add rows and continue."),
