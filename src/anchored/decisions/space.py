@@ -147,8 +147,9 @@ class Space:
     >>> space = Space({"rate": Float(1e-4, 1.0, log=True), "depth": Integer(1, 8)})
     >>> space.encode([{"rate": 0.01, "depth": 1}]).tolist()
     [[0.5, 0.0625]]
-    >>> space.decode([[0.5, 0.0625]])
-    [{'rate': 0.01, 'depth': 1}]
+    >>> (found,) = space.decode([[0.5, 0.0625]])
+    >>> round(found["rate"], 4), found["depth"]
+    (0.01, 1)
     """
 
     names: tuple[str, ...]
