@@ -7,7 +7,7 @@ PIP := .venv/$(PIP_IN) constraints.txt
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 LOWEST_FILES := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
-.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-weak-spots bench-rl bench-demo bench-serving reproduce docs pictures clean
+.PHONY: run test test-all coverage test-lowest test-py313 lint bench bench-uci bench-real bench-splits bench-images bench-coverage bench-tables bench-width bench-thompson bench-weak-spots bench-rl bench-demo bench-serving reproduce docs pictures site site-check clean
 
 run: .venv/run  ## fit scikit-learn's diabetes data: a model, a report and scores
 	$(BIN)/anchored fit diabetes --out results/diabetes
@@ -33,6 +33,7 @@ lint: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 
 bench: .venv/bench  ## speed beside PyTorch, and memory; fails below a target
 	$(BIN)/python -m benchmarks.run
@@ -97,6 +98,14 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/python -m benchmarks.real_page
 	$(BIN)/python -m benchmarks.rl_page
 
+site: .venv/site  ## build the documentation site in build/site/html, minutes; warnings are errors
+	$(BIN)/python site/anchored_site/assemble.py build/site/source
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -c site build/site/source build/site/html
+	@echo "Open build/site/html/index.html"
+
+site-check: .venv/test site  ## open every page of the built site in Chromium, minutes
+	$(BIN)/python -m pytest -q tests/site/test_built.py
+
 pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	$(BIN)/python examples/demo_pictures.py docs/images
 
@@ -129,6 +138,10 @@ pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
 	$(PYTHON313) -m venv .venv-py313
 	.venv-py313/$(PIP_IN) constraints.txt -e ".[test]"
 	@touch $@
+
+.venv/site: .venv/python pyproject.toml constraints.txt
+	$(PIP) -e ".[site]"
+	@touch $@ .venv/run
 
 .venv/bench: .venv/test
 	$(PIP) -e ".[torch]"

@@ -1,13 +1,14 @@
 """Print the lowest versions that pyproject.toml claims, as constraints for pip.
 
-What users install counts: the dependencies and the extras, but for those of tests and benchmarks.
+What users install counts: the dependencies and the extras. Those of tests, benchmarks and the site
+do not.
 """
 
 import re
 import tomllib
 from pathlib import Path
 
-NOT_FOR_USERS = {"all", "outsiders", "test", "torch"}
+NOT_FOR_USERS = {"all", "outsiders", "site", "test", "torch"}
 
 
 def lowest(pyproject: str) -> list[str]:

@@ -31,15 +31,15 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 FOLDER, PAGE = DOCS / "benchmarks" / "defaults", DOCS / "own_tables.md"
 N_FRESH = 4_000
 N_SEEDS = 5
-_TOP = """# Tables nobody tuned to
+_TOP = """# Tables without tuning
 
 Made from a record by `python -m benchmarks.own_tables`; do not edit.
 
-Each table went through `anchored fit TABLE --target COL` with no other option. Its {level}
-intervals were then checked on rows the command had never seen: 4,000 fresh rows of the
-made-up tables, and for the bundled one the rows that five seeds set aside. Chance alone moves
-the share of 4,000 rows by 0.5 points, of 445 by 1.4. Seconds are those of the whole command,
-start and report included, on a machine of two cores.
+Each table was fitted by `anchored fit TABLE --target COL` without other options, and no default
+was chosen on it. Its {level} intervals were then checked on rows that the command had not seen:
+4,000 new rows of each made-up table, and for the bundled table the test rows of five seeds.
+Chance alone moves the share by 0.5 points for 4,000 rows, and by 1.4 points for 445. Seconds are
+for the whole command, including start-up and report, on two cores.
 
 """
 Columns = dict[str, list[str]]

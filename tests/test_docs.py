@@ -20,12 +20,9 @@ import anchored
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
-    "anchored.estimators.classification",
-    "anchored.estimators.encoder",
-    "anchored.estimators.regression",
-    "anchored.core.priors",
-    "anchored.rl.q_agent",
-    "anchored.rl.replay",
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((ROOT / "src").rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
 ]
 
 

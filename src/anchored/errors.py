@@ -18,7 +18,7 @@ class DroppedMemberWarning(UserWarning):
 
 
 class HealthWarning(UserWarning):
-    """A fit that ended well but looks wrong; the message says how to mend it."""
+    """A fit that finished but looks wrong; the message says how to fix it."""
 
 
 class CheckpointWarning(UserWarning):

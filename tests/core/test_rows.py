@@ -74,7 +74,7 @@ def test_images_share_one_scale(rng):
 
 
 def test_bad_rows_are_named():
-    with pytest.raises(ValueError, match="must have as many rows each; got 3, 2 and 3"):
+    with pytest.raises(ValueError, match="must have the same number of rows; got 3, 2 and 3"):
         Data.make(np.zeros((3, 1)), np.zeros(2))
     with pytest.raises(ValueError, match="`weight` must be non-negative"):
         Data.make(np.zeros((2, 1)), np.zeros(2), [-1.0, 1.0])

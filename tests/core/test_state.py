@@ -220,7 +220,7 @@ def test_what_cannot_be_appended_is_named():
     data = Data.make(*rows(10)).with_capacity(12)
     with pytest.raises(ValueError, match=r"`x` has 3 rows and there is room for 2; make more"):
         data.append(np.zeros((3, 3)), np.zeros(3))
-    with pytest.raises(ValueError, match="must have as many rows each; got 2, 1 and 2"):
+    with pytest.raises(ValueError, match="must have the same number of rows; got 2, 1 and 2"):
         data.append(np.zeros((2, 3)), np.zeros(1))
     with pytest.raises(ValueError, match="`n` must be at least 10"):
         data.with_capacity(9)

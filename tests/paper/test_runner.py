@@ -413,7 +413,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(paper, "get", lambda name: Counted(stop_before=1).experiment())
     result = runner.invoke(app, ["reproduce", "fig-kl", "--out", str(tmp_path)])
     assert result.exit_code == 130
-    assert "the same command goes on" in result.output
+    assert "the same command continues" in result.output
 
 
 def test_a_page_is_made_from_the_records(tmp_path):

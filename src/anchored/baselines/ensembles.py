@@ -36,6 +36,7 @@ class EnsembleOf:
     prior_start: bool = True
 
     def fit(self, key: Array, problem: Problem) -> Ensemble:
+        """Train the ensemble of this method on a problem."""
         key_fit, key_start = jax.random.split(key)
         problem = _with_variance_head(problem) if self._needs_head(problem) else problem
         start: Params | None = None

@@ -114,8 +114,8 @@ class SGHMC(_Sampler):
 
     Biased, unlike the others: the discretisation adds up to a tenth to the variance in the
     stiffest direction, the noise of the batches some more; smaller batches take smaller steps to
-    keep that in bounds. Directions that the data leave free hardly move in a run; they are as
-    the prior draws each chain starts at, which is why there are many chains.
+    keep that in bounds. Directions that the data do not inform move very little in a run and
+    stay near the prior draw that each chain starts from, which is why there are many chains.
     """
 
     n_chains: int = 20

@@ -22,8 +22,8 @@ def fail(message: str) -> NoReturn:
 def stop_for_now(folder: Path, parts: str) -> NoReturn:
     """After Ctrl-C: what is finished is kept."""
     typer.echo(
-        f"anchored: stopped. Finished {parts} are kept in {folder}; the same command goes on from "
-        f"there. {parts.capitalize()} under way in threads may take some seconds to end.",
+        f"anchored: stopped. Finished {parts} are kept in {folder}; the same command continues "
+        f"from there. {parts.capitalize()} that are still running may take a few seconds to stop.",
         err=True,
     )
     raise typer.Exit(INTERRUPTED) from None
@@ -46,7 +46,7 @@ def table_errors(name: str) -> Iterator[None]:
     except OSError as error:
         fail(f"{name}: {error.strerror or error}.")
     except MemoryError:
-        fail(f"{name}: there is too little memory for this table; give a part of its rows.")
+        fail(f"{name}: there is not enough memory for this table; give fewer rows.")
     except (ImportError, ValueError, EnsembleError) as error:
         message = " ".join(str(error).split())
         titled = message.startswith((repr(name), "standard input", "Reading tables needs"))

@@ -39,7 +39,8 @@ def fit(
     ],
     target: Target = None,
     task: Annotated[
-        str | None, typer.Option(help="regression or classification; else by the target.")
+        str | None,
+        typer.Option(help="regression or classification; by default the target decides."),
     ] = None,
     n_members: Members = 10,
     hidden: Hidden = None,
@@ -48,23 +49,24 @@ def fit(
         typer.Option(help="rms, anchored, random-features, regularised, unconstrained or deep."),
     ] = "rms",
     target_scale: Annotated[
-        str, typer.Option(help="Of a regression's target: auto, linear or log.")
+        str, typer.Option(help="Scale of a regression target: auto, linear or log.")
     ] = "auto",
     settings: Annotated[
-        Path | None, typer.Option(help="File of `anchored tune`: prior, noise and training.")
+        Path | None, typer.Option(help="Settings that `anchored tune` found.")
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(min=1, help="Cut training short to take this long at most.")
+        float | None, typer.Option(min=1, help="Longest time that training may take.")
     ] = None,
     coverage: Annotated[
-        float, typer.Option(help="Share of targets that intervals should hold.")
+        float, typer.Option(help="Share of targets that intervals should contain.")
     ] = 0.9,
     group: Group = None,
     order: Time = None,
     keep: Keep = None,
     random_state: RandomState = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for model, report and scores; else by the table.")
+        Path | None,
+        typer.Option(help="Folder for model, report and scores; by default named after TABLE."),
     ] = None,
     resume: Annotated[
         bool,
@@ -338,7 +340,7 @@ def _say_result(record: dict[str, Any], seconds: float) -> None:
     for warning in record["warnings"]:
         typer.echo(f"Warning: {warning}")
     typer.echo(f"Trained {record['members']} networks; {seconds:.0f} s in all.")
-    typer.echo(f"Report:  {files['report']}  (open it in a browser, or forward it)")
+    typer.echo(f"Report:  {files['report']}  (open it in a browser)")
     typer.echo(f"Scores:  {files['metrics']}")
     typer.echo(f"Model:   {files['model']}")
     typer.echo(f"Next:    anchored predict {files['model']} NEW_ROWS.csv > predictions.csv")

@@ -31,10 +31,10 @@ def predict(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="CSV file, or *.parquet; else standard output.")
+        Path | None, typer.Option(help="CSV or .parquet file; by default standard output.")
     ] = None,
     coverage: Annotated[
-        float | None, typer.Option(help="Share of targets that intervals should hold.")
+        float | None, typer.Option(help="Share of targets that intervals should contain.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")
@@ -123,7 +123,7 @@ def _predict(model, table: str, coverage: float | None, writer, why=None) -> dic
             n_novel += int((result["novelty"] > 1).sum())
     if n_novel:
         notes.append(
-            f"{n_novel:,} of {n_rows:,} rows have a novelty above 1: the model knows few rows "
+            f"{n_novel:,} of {n_rows:,} rows have a novelty above 1: the training rows had few "
             "like them."
         )
     return {"rows": n_rows, "novel": n_novel, "columns": columns, "notes": notes}

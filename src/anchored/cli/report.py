@@ -15,16 +15,16 @@ def report(
         str | None,
         typer.Argument(
             metavar="[TABLE]",
-            help="Rows with their targets, which the model has not seen; else the test rows in it.",
+            help="Rows with targets that the model has not seen; by default its own test rows.",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="HTML file.")] = Path("report.html"),
     coverage: Annotated[
-        float | None, typer.Option(help="Share of targets that intervals should hold.")
+        float | None, typer.Option(help="Share of targets that intervals should contain.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
-    """Write one HTML file that says how far a saved model can be trusted."""
+    """Write one HTML file that shows how far you can trust a saved model."""
     check_coverage(coverage)
     import anchored
     from anchored.cli._fitting import scores

@@ -22,13 +22,15 @@ def reproduce(
             "else paper, or cpu of what is not in the paper."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for everything random.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
         Path("results/reproduce")
     ),
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="Folder of data files; else $ANCHORED_DATA. Others are downloaded."),
+        typer.Option(
+            help="Folder of data files; by default $ANCHORED_DATA. Missing files are downloaded."
+        ),
     ] = None,
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Draw again from the records, without running.")
@@ -37,31 +39,36 @@ def reproduce(
         Path | None, typer.Option(help="Write a page of all figures in --out, without running.")
     ] = None,
     listed: Annotated[
-        bool, typer.Option("--list", help="List what can be rebuilt and what it takes.")
+        bool, typer.Option("--list", help="List what can be rebuilt and what each needs.")
     ] = False,
     datasets: Annotated[
         str | None,
-        typer.Option(help="Of a table: data sets, e.g. boston,yacht, or problems; else all."),
+        typer.Option(
+            help="For a table: data sets, e.g. boston,yacht, or problems; by default all."
+        ),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help="Of a table: methods, e.g. anchored-5x50,relu-gp; else all of ours."),
+        typer.Option(
+            help="For a table: methods, e.g. anchored-5x50,relu-gp; by default all of ours."
+        ),
     ] = None,
     splits: Annotated[
         int | None,
         typer.Option(
-            min=1, max=20, help="Of a table: how many splits (or truths), from the first."
+            min=1, max=20, help="For a table: number of splits (or truths), from the first."
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Of a table: cells at a time; else one for each core.")
+        int | None,
+        typer.Option(min=1, help="For a table: cells at a time; by default one for each core."),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Of a table: compute cells that are there already, too.")
+        bool, typer.Option("--again", help="For a table: repeat cells that exist already.")
     ] = False,
     settings: Annotated[
         Path | None,
-        typer.Option(help="Of table-uci: file (or folder of files) of `anchored tune` to use."),
+        typer.Option(help="For table-uci: file (or folder of files) of `anchored tune` to use."),
     ] = None,
 ) -> None:
     """Rebuild a figure or table of the paper: a record of its numbers, and a picture."""

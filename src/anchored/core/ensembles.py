@@ -51,7 +51,25 @@ _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the
 
 @dataclasses.dataclass(frozen=True)
 class Ensemble:
-    """Trained members. ``params`` and ``centres`` are stacked: axis 0 is the member."""
+    """Trained members. ``params`` and ``centres`` are stacked: axis 0 is the member.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> network = MLP((8,))
+    >>> ensemble = fit_ensemble(
+    ...     jax.random.key(0),
+    ...     network,
+    ...     Prior.for_network(network, x),
+    ...     Gaussian(0.01),
+    ...     Data.make(x, x),
+    ...     n_members=3,
+    ...     schedule=Schedule(epochs=5),
+    ... )
+    >>> ensemble.n_members, ensemble.predict(x).mean.shape
+    (3, (20, 1))
+    """
 
     network: Network
     likelihood: Likelihood
@@ -86,6 +104,7 @@ class Ensemble:
 
     @property
     def n_members(self) -> int:
+        """Number of members that were kept."""
         return len(self.member_ids)
 
     @property
@@ -148,6 +167,17 @@ def init_ensemble(
     Arguments are those of `fit_ensemble`. Of ``data`` shapes and capacity count, and the rows
     of ``folds``; of ``schedule`` the batch size, the rates and the optimiser. Rows that come
     later are seen by all members.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import MLP, Data, Gaussian, Prior, init_ensemble
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> network = MLP((8,))
+    >>> prior = Prior.for_network(network, x)
+    >>> data, key = Data.make(x, x), jax.random.key(0)
+    >>> state = init_ensemble(key, network, prior, Gaussian(0.01), data, n_members=3)
+    >>> int(state.step)
+    0
     """
     network, schedule = network_on(network, data), schedule or Schedule()
     numbers = range(n_members) if members is None else tuple(members)
@@ -206,6 +236,20 @@ def fit_ensemble(
     executor : trains chunks of members in place of this process, such as
         `anchored.cluster.RayExecutor`; see `anchored.core.chunks`. A checkpoint must then be in a
         folder that all workers share.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> network = MLP((8,))
+    >>> prior = Prior.for_network(network, x)
+    >>> short = Schedule(epochs=5)
+    >>> data, key = Data.make(x, x), jax.random.key(0)
+    >>> ensemble = fit_ensemble(
+    ...     key, network, prior, Gaussian(0.01), data, n_members=3, schedule=short
+    ... )
+    >>> ensemble.predict(x).std.shape
+    (20, 1)
     """
     place = Checkpoint.of(checkpoint)
     numbers = tuple(range(n_members) if members is None else members)

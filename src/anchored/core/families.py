@@ -37,6 +37,7 @@ class _TwoParameters:
     discrete: ClassVar[bool] = False
 
     def n_outputs(self, n_targets: int) -> int:
+        """Outputs that a network needs: two for each target."""
         return 2 * n_targets
 
 
@@ -63,7 +64,15 @@ class _LocationScale(_TwoParameters):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class StudentT(_LocationScale):
-    """y ~ location + scale * t(dof): outliers pull less than under a Gaussian."""
+    """y ~ location + scale * t(dof): outliers have less influence than under a Gaussian.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import StudentT
+    >>> likelihood = StudentT(dof=4.0)
+    >>> outputs, y = jnp.array([[0.0, 0.5]]), jnp.array([[3.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -3.99
+    """
 
     dof: Number = 4.0
 
@@ -77,7 +86,15 @@ class StudentT(_LocationScale):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Quantile(_LocationScale):
-    """The quantile at ``level``, by the asymmetric Laplace density, that of the pinball loss."""
+    """The quantile at ``level``, by the asymmetric Laplace density (the pinball loss).
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import Quantile
+    >>> likelihood = Quantile(0.9)
+    >>> outputs, y = jnp.array([[0.0, 0.5]]), jnp.array([[1.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -3.31
+    """
 
     level: Number = 0.5
 
@@ -93,7 +110,15 @@ class Quantile(_LocationScale):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Censored(_TwoParameters):
-    """A Gaussian seen only between two limits (Tobit): beyond them, y is the limit itself."""
+    """A Gaussian observed between two limits (Tobit): beyond a limit, y is the limit itself.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import Censored
+    >>> likelihood = Censored(low=0.0)
+    >>> outputs, y = jnp.array([[0.5, 0.5]]), jnp.array([[0.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -1.19
+    """
 
     low: Number = -np.inf
     high: Number = np.inf
@@ -127,7 +152,15 @@ class Censored(_TwoParameters):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class NegativeBinomial(_TwoParameters):
-    """Counts of mean exp(f) and variance mean + mean^2 / r, r the softplus of the second output."""
+    """Counts of mean exp(f) and variance mean + mean^2 / r, r the softplus of the second output.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import NegativeBinomial
+    >>> likelihood = NegativeBinomial()
+    >>> outputs, y = jnp.array([[1.0, 0.5]]), jnp.array([[2.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -1.95
+    """
 
     discrete: ClassVar[bool] = True
 
@@ -149,7 +182,15 @@ class NegativeBinomial(_TwoParameters):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ZeroInflatedPoisson(_TwoParameters):
-    """Counts of log rate f, or zero for another reason, whose logit is the second output."""
+    """Counts with log rate f and extra zeros; the second output is the logit of an extra zero.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import ZeroInflatedPoisson
+    >>> likelihood = ZeroInflatedPoisson()
+    >>> outputs, y = jnp.array([[1.0, -1.0]]), jnp.array([[0.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -1.15
+    """
 
     discrete: ClassVar[bool] = True
 
@@ -172,6 +213,13 @@ class Ordinal:
     """One of ``n_levels`` ordered levels 0, 1, ...: P(y <= k) is the sigmoid of the k-th threshold.
 
     Outputs are the first threshold and, by softplus, how far each of the others is above it.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import Ordinal
+    >>> likelihood = Ordinal(n_levels=3)
+    >>> outputs, y = jnp.array([[-1.0, 1.0]]), jnp.array([[1.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -1.17
     """
 
     n_levels: int = dataclasses.field(metadata={"static": True})
@@ -182,6 +230,7 @@ class Ordinal:
             raise bad_value("n_levels", self.n_levels, "a whole number of at least 2")
 
     def n_outputs(self, n_targets: int) -> int:
+        """Outputs that a network needs: one for each threshold."""
         if n_targets != 1:
             raise bad_value("y", f"{n_targets} targets", "one target for an Ordinal likelihood")
         return self.n_levels - 1
@@ -209,7 +258,16 @@ class Ordinal:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """A mixture of ``n_components`` Gaussians for each target: logits, means and scales."""
+    """A mixture of ``n_components`` Gaussians for each target: logits, means and scales.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import Mixture
+    >>> likelihood = Mixture(n_components=2)
+    >>> likelihood.n_outputs(n_targets=1)
+    6
+    >>> round(float(likelihood.log_prob(jnp.zeros((1, 6)), jnp.array([[0.5]]))[0]), 2)
+    -0.94
+    """
 
     n_components: int = dataclasses.field(default=2, metadata={"static": True})
     discrete: ClassVar[bool] = False
@@ -219,6 +277,7 @@ class Mixture:
             raise bad_value("n_components", self.n_components, "a positive whole number")
 
     def n_outputs(self, n_targets: int) -> int:
+        """Outputs that a network needs: three for each component of each target."""
         return 3 * self.n_components * n_targets
 
     def standardised(self, mean, scale):

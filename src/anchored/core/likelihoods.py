@@ -21,7 +21,15 @@ from anchored.typing import Array, Number
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Gaussian:
-    """y ~ N(outputs, noise_var), noise_var a scalar or one value for each output."""
+    """y ~ N(outputs, noise_var), noise_var a scalar or one value for each output.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import Gaussian
+    >>> likelihood = Gaussian(0.04)
+    >>> outputs, y = jnp.array([[1.0], [2.0]]), jnp.array([[1.1], [2.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    0.57
+    """
 
     noise_var: Number
     family: ClassVar[str] = "gaussian"
@@ -40,13 +48,22 @@ class Gaussian:
         return outputs + jnp.sqrt(self.variance(outputs)) * noise
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
+        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
         return z / jnp.sqrt(self.variance(outputs))
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class HeteroskedasticGaussian:
-    """y ~ N(m, softplus(r) + floor): the first half of the outputs is m, the second r."""
+    """y ~ N(m, softplus(r) + floor): the first half of the outputs is m, the second r.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import HeteroskedasticGaussian
+    >>> likelihood = HeteroskedasticGaussian()
+    >>> outputs, y = jnp.array([[1.0, 0.0]]), jnp.array([[1.5]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -0.92
+    """
 
     floor: float = dataclasses.field(default=1e-6, metadata={"static": True})
     family: ClassVar[str] = "gaussian"
@@ -67,6 +84,7 @@ class HeteroskedasticGaussian:
         return mean + jnp.sqrt(self.variance(outputs)) * noise
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
+        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
         var, n = self.variance(outputs), outputs.shape[-1] // 2
         slope = jax.nn.sigmoid(outputs[..., n:])  # of the variance in r; F is slope^2 / (2 var^2)
         roots = [1 / jnp.sqrt(var), slope / (jnp.sqrt(2.0) * var)]
@@ -76,7 +94,15 @@ class HeteroskedasticGaussian:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Categorical:
-    """One of K classes; outputs are logits [batch, K], y is the class index [batch, 1]."""
+    """One of K classes; outputs are logits [batch, K], y is the class index [batch, 1].
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import Categorical
+    >>> likelihood = Categorical()
+    >>> outputs, y = jnp.array([[2.0, 0.0, 0.0]]), jnp.array([[0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -0.24
+    """
 
     family: ClassVar[str] = "categorical"
 
@@ -95,6 +121,7 @@ class Categorical:
         return jax.random.categorical(key, outputs)[..., None]
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
+        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
         p = self.mean(outputs)  # F is diag(p) - p p', its root diag(sqrt(p)) - p sqrt(p)'
         scaled = jnp.sqrt(p) * z
         return scaled - p * jnp.sum(scaled, axis=-1, keepdims=True)
@@ -103,7 +130,15 @@ class Categorical:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Bernoulli:
-    """Independent yes/no targets in {0, 1}; outputs are logits."""
+    """Independent yes/no targets in {0, 1}; outputs are logits.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import Bernoulli
+    >>> likelihood = Bernoulli()
+    >>> outputs, y = jnp.array([[2.0]]), jnp.array([[1.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -0.13
+    """
 
     family: ClassVar[str] = "bernoulli"
 
@@ -121,13 +156,22 @@ class Bernoulli:
         return jax.random.bernoulli(key, self.mean(outputs)).astype(outputs.dtype)
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
+        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
         return jnp.sqrt(self.variance(outputs)) * z
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Poisson:
-    """Counts; outputs are log rates."""
+    """Counts; outputs are log rates.
+
+    >>> import jax.numpy as jnp
+    >>> from anchored import Poisson
+    >>> likelihood = Poisson()
+    >>> outputs, y = jnp.array([[1.0]]), jnp.array([[3.0]])
+    >>> round(float(likelihood.log_prob(outputs, y)[0]), 2)
+    -1.51
+    """
 
     family: ClassVar[str] = "poisson"
     discrete: ClassVar[bool] = True
@@ -146,4 +190,5 @@ class Poisson:
         return jax.random.poisson(key, self.mean(outputs)).astype(outputs.dtype)
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
+        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
         return jnp.sqrt(self.variance(outputs)) * z

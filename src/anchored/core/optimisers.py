@@ -1,4 +1,4 @@
-"""Optimisers by name: how the rate goes, a limit on gradients, and rates of single layers.
+"""Optimisers by name: schedules of the rate, gradient clipping, and rates of single layers.
 
 `Schedule(optimiser=...)` takes any optax transformation; `optimiser` makes the usual ones.
 """
@@ -31,8 +31,9 @@ def optimiser(
 
     Parameters
     ----------
-    shape : of the rate: constant, cosine (down to 1 %), or warmup-cosine (up in a tenth first).
-    clip : longest gradient of a member; longer ones are shortened to it.
+    shape : how the rate changes: constant, cosine (down to 1 %), or warmup-cosine (first up, during
+        a tenth of the steps).
+    clip : maximum length of a member's gradient; longer gradients are shortened.
     rates : factors on the rate where a dotted path fits a pattern: ``{"embed.*": 0.1}``.
     """
     if shape not in SHAPES:
@@ -43,7 +44,7 @@ def optimiser(
 
 
 def named(given: Any, n_steps: int, learning_rate: float) -> optax.GradientTransformation:
-    """What an estimator was given: a transformation, or the name of a shape."""
+    """The optimiser that an estimator was given: a transformation, or the name of a shape."""
     if isinstance(given, optax.GradientTransformation):
         return given
     if not (isinstance(given, str) and given in SHAPES):

@@ -28,8 +28,8 @@ from anchored.typing import Array, Number, Params
 class Prior:
     """A mean and a scale (standard deviation) for each parameter.
 
-    An infinite scale is a flat prior: nothing pulls at the parameter, and nothing can be drawn,
-    so an anchor has the mean there.
+    An infinite scale is a flat prior: the parameter is not penalised. Nothing can be drawn from it,
+    so the anchor is the mean there.
 
     Parameters
     ----------

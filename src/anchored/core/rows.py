@@ -38,17 +38,23 @@ Augment = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 class Data:
     """Training rows on the device; inputs too large for it stay `HostRows`.
 
-    There may be room for more rows than there are: places without a row have weight zero. `make`
-    leaves room up to one of a few lengths, so that data sets of nearly the same size share one
-    compiled program; `with_capacity` makes room for rows to come. `HostRows` have none.
+    There may be room for more rows: places without a row have weight zero. `make` rounds the
+    number of places up, so that data sets of similar size share one compiled program.
+    `with_capacity` makes room for later rows; `HostRows` have none.
 
     Attributes
     ----------
     x : [place, ...], y : [place, target], weight : [place].
-    n_rows : how many places have a row; the first.
-    total_weight : N of the scaling contract: how many rows the data stand for.
-    layout : where several arrays of inputs lie in a row; None if they were one array.
+    n_rows : number of places that have a row; they come first.
+    total_weight : N of the scaling contract: the sum of the weights.
+    layout : how several input arrays are packed into one; None if there is only one.
     dtype : what training on them computes in: float32, float64 or bfloat16.
+
+    >>> import numpy as np
+    >>> from anchored import Data
+    >>> data = Data.make(np.zeros((3, 2)), [1.0, 2.0, 3.0], weight=[1.0, 1.0, 2.0])
+    >>> int(data.n_rows), float(data.total_weight)
+    (3, 4.0)
     """
 
     x: Any
@@ -112,7 +118,7 @@ class Data:
             y, weight = _rows_like(x, y, weight)
             if len(x) > room:
                 raise ValueError(
-                    f"`x` has {len(x)} rows and there is room for {room}; make more of it with "
+                    f"`x` has {len(x)} rows and there is room for {room}; make more room with "
                     "`data.with_capacity(n)`."
                 )
         weight = jnp.ones(len(x)) if weight is None else jnp.asarray(weight)
@@ -128,7 +134,7 @@ def _rows_like(x, y, weight) -> tuple[np.ndarray, np.ndarray]:
     y, weight = np.asarray(y), np.ones(len(x)) if weight is None else np.asarray(weight)
     if not len(x) == len(y) == len(weight):
         raise ValueError(
-            f"`x`, `y` and `weight` must have as many rows each; got {len(x)}, {len(y)} "
+            f"`x`, `y` and `weight` must have the same number of rows; got {len(x)}, {len(y)} "
             f"and {len(weight)}."
         )
     if not np.all(weight >= 0):

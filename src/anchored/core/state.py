@@ -62,22 +62,32 @@ class Plan:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class EnsembleState:
-    """All that training needs to go on: a pytree of plain arrays, stacked over members.
+    """Everything that training needs to continue: a pytree of arrays, stacked over members.
 
-    Make one with `init_ensemble`. Arrays may be replaced by those of the same shape (another
-    rate, other centres) and written to a file leaf by leaf; ``plan`` is what is left.
+    Make one with `init_ensemble`. You may replace an array by another of the same shape (a new
+    rate, new centres), or write the arrays to a file; ``plan`` holds everything else.
 
     Attributes
     ----------
     theta : what is trained [member, ...]; `params` has it in the network's own form.
     opt_state : of the optimiser [member, ...].
     own : what the loss needs of each member [member, ...]; an ensemble's has the ``centre``.
-    extra : what the loss needs that all members share.
+    extra : what the loss needs and all members share.
     step : steps taken so far.
     seed : of the order of the rows.
     log_rate, log_decay : logarithms of the rate and of its factor every 20 steps.
     unit : what a step of Adam is measured in: the prior's scale of each parameter, or None for one.
     plan : loss, optimiser, batch size and how members are run: part of compiled programs.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import MLP, Data, Gaussian, Prior, advance, init_ensemble
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> network, data = MLP((8,)), Data.make(x, x)
+    >>> prior = Prior.for_network(network, x)
+    >>> state = init_ensemble(jax.random.key(0), network, prior, Gaussian(0.01), data, n_members=3)
+    >>> int(advance(state, data, 50).step)
+    50
     """
 
     theta: Params
@@ -108,7 +118,7 @@ class EnsembleState:
 
 @doubled(lambda state, data, n_steps: data.is_double)
 def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
-    """The state after ``n_steps`` steps more on ``data``.
+    """The state after ``n_steps`` more steps of training on ``data``.
 
     Also inside a compiled function, where members are vmapped.
 
@@ -165,7 +175,18 @@ def _check_room(state: EnsembleState, data: Data) -> None:
 
 @doubled(lambda state, data: data.is_double)
 def objective(state: EnsembleState, data: Data) -> Array:
-    """The loss [member] on all rows: an ensemble's negative log posterior over N."""
+    """The loss [member] on all rows: an ensemble's negative log posterior over N.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import MLP, Data, Gaussian, Prior, init_ensemble, objective
+    >>> x = np.linspace(-1, 1, 20)[:, None]
+    >>> network, data = MLP((8,)), Data.make(x, x)
+    >>> prior = Prior.for_network(network, x)
+    >>> state = init_ensemble(jax.random.key(0), network, prior, Gaussian(0.01), data, n_members=3)
+    >>> objective(state, data).shape
+    (3,)
+    """
     n_rows, size = len(data.weight), rows_at_once(data.x)
     starts = range(0, n_rows, size)
     whole = len(starts) == 1 and not isinstance(data.x, HostRows)

@@ -16,7 +16,7 @@ _MOST_SHOWN = 3  # leaves named in one sentence
 
 
 def check_network(module: Any, x: Any) -> list[str]:
-    """Sentences on what is wrong with a network for inputs like ``x``; none if all is well.
+    """What is wrong with a network for inputs like ``x``: a list of sentences, or none.
 
     ``module`` is whatever `fit_ensemble` takes. Looked at are its start (finite, another for
     another key, the same for the same), its outputs (shape, finite, the same when asked again,

@@ -59,10 +59,14 @@ class Schedule:
         first, or of max(1, |objective|). 0 trains to the end.
     optimiser : an optax transformation used as it is, in place of Adam; the two rates above
         are then ignored.
-    in_prior_units : Adam's steps are in units of the prior's scale of each parameter, so that
-        parameters of wide and of narrow priors get there in as many steps.
-    max_seconds : if the whole run would take longer, it is cut short, and the learning rate
-        falls to 1 % of its start by then; checked at every look at the objective but the first.
+    in_prior_units : measure Adam's steps in units of each parameter's prior scale, so that
+        parameters with wide and narrow priors need about the same number of steps.
+    max_seconds : a run that would take longer is shortened, and the learning rate then falls to
+        1 % of its start within this time.
+
+    >>> from anchored import Schedule
+    >>> Schedule(epochs=100, batch_size=32).n_steps(n_rows=320)
+    1000
     """
 
     epochs: int = 1000

@@ -110,6 +110,7 @@ class RealTable:
 
     @property
     def file(self) -> str:
+        """Path of the table inside a data folder."""
         return f"tables/{self.name}.csv.gz"
 
     def __str__(self) -> str:

@@ -46,6 +46,7 @@ class Decisions:
 
     @property
     def rejected(self) -> np.ndarray:
+        """Whether each row is left to a person [row]."""
         return self.action == REJECTED
 
     @property
@@ -90,7 +91,7 @@ def decide(
     >>> from anchored.decisions import decide
     >>> p = np.array([[0.9, 0.1], [0.6, 0.4]])
     >>> dist = Predictive.from_members(p[None], p[None] * (1 - p[None]), "categorical")
-    >>> decide(dist, [[0, 1], [10, 0]], reject=0.8).action.tolist()  # a miss costs ten times
+    >>> decide(dist, [[0, 1], [10, 0]], reject=1.0).action.tolist()  # a miss costs ten times
     [1, 1]
     >>> decide(dist, [[0, 1], [10, 0]], reject=0.7).action.tolist()
     [-1, 1]

@@ -54,6 +54,7 @@ class Told:
 
     @property
     def is_feasible(self) -> bool:
+        """Whether the value is finite and every constraint holds."""
         return math.isfinite(self.y) and all(c <= 0 for c in self.constraints)
 
 

@@ -30,15 +30,18 @@ class Float:
         _check_range(self, math.isfinite)
 
     def place(self, value: Any) -> float:
+        """Where a value lies between the ends, from 0 to 1."""
         low, high = self.ends
         return (self._scaled(value) - low) / (high - low)
 
     def value(self, place: float) -> float:
+        """The value at a place between 0 and 1."""
         low, high = self.ends
         found = low + place * (high - low)
         return float(min(max(math.exp(found) if self.log else found, self.low), self.high))
 
     def allows(self, value: Any) -> bool:
+        """Whether the dimension contains this value."""
         return _is_number(value) and self.low <= value <= self.high
 
     def _scaled(self, value: float) -> float:
@@ -46,6 +49,7 @@ class Float:
 
     @property
     def ends(self) -> tuple[float, float]:
+        """Least and largest value on the scale of the search."""
         return self._scaled(self.low), self._scaled(self.high)
 
 
@@ -62,18 +66,22 @@ class Integer:
 
     @property
     def n_levels(self) -> int:
+        """Number of different values."""
         return self.high - self.low + 1
 
     def place(self, value: Any) -> float:
+        """Where a value lies between the ends, from 0 to 1."""
         low, high = self.ends
         return (self._scaled(value) - low) / (high - low)
 
     def value(self, place: float) -> int:
+        """The whole number at a place between 0 and 1."""
         low, high = self.ends
         found = low + place * (high - low)
         return int(min(max(round(math.exp(found) if self.log else found), self.low), self.high))
 
     def allows(self, value: Any) -> bool:
+        """Whether the dimension contains this value."""
         return _is_number(value) and int(value) == value and self.low <= value <= self.high
 
     def _scaled(self, value: float) -> float:
@@ -81,6 +89,7 @@ class Integer:
 
     @property
     def ends(self) -> tuple[float, float]:
+        """Least and largest value on the scale of the search."""
         return self._scaled(self.low - 0.5), self._scaled(self.high + 0.5)
 
 
@@ -99,9 +108,11 @@ class Category:
             raise bad_value("choices", self.choices, "different from each other")
 
     def index(self, value: Any) -> int:
+        """Position of a choice in ``choices``."""
         return [_tag(c) for c in self.choices].index(_tag(value))
 
     def allows(self, value: Any) -> bool:
+        """Whether the dimension contains this value."""
         return _tag(value) in {_tag(c) for c in self.choices}
 
 
@@ -136,8 +147,9 @@ class Space:
     >>> space = Space({"rate": Float(1e-4, 1.0, log=True), "depth": Integer(1, 8)})
     >>> space.encode([{"rate": 0.01, "depth": 1}]).tolist()
     [[0.5, 0.0625]]
-    >>> space.decode([[0.5, 0.0625]])
-    [{'rate': 0.01, 'depth': 1}]
+    >>> (found,) = space.decode([[0.5, 0.0625]])
+    >>> round(found["rate"], 4), found["depth"]
+    (0.01, 1)
     """
 
     names: tuple[str, ...]
@@ -161,6 +173,7 @@ class Space:
 
     @property
     def n_coordinates(self) -> int:
+        """Number of coordinates of a point: one for each number, one for each choice."""
         return sum(self.widths)
 
     @property

@@ -35,8 +35,8 @@ def collapsed_members(means: np.ndarray, member_ids: tuple[int, ...]) -> str | N
     if not dead:
         return None
     return (
-        f"Members {dead} predict nearly the same for every row: their units are dead, and their "
-        'place in the spread is chance. Use activation="leaky_relu" or a lower `learning_rate`.'
+        f"Members {dead} predict nearly the same for every row: their units are dead, and they "
+        'distort the spread. Use activation="leaky_relu" or a lower `learning_rate`.'
     )
 
 
@@ -47,12 +47,12 @@ def prior_at_the_end(first_var: float) -> str | None:
         return None
     flat = first_var <= least * _AT_THE_END
     about = (
-        "the inputs explain the target hardly, or only as a straight line"
+        "the inputs explain little of the target, or only a straight line"
         if flat
         else "the target changes faster than a smooth function of the inputs would"
     )
     return (
-        f"The evidence drives the prior variance to the end of its range ({first_var:.3g}): "
+        f"The evidence pushes the prior variance to the end of its range ({first_var:.3g}): "
         f"{about}. Check the inputs for mistakes and outliers, and the error on held-out rows."
     )
 
@@ -67,9 +67,9 @@ def prior_conflict(twin: Twin, x, y, weight, first_var: float, noise_var) -> str
     if lost < _CONFLICT:
         return None
     return (
-        f"The data speak against the given prior and noise: a row is exp({lost:.2f}) times less "
+        f"The given prior and noise contradict the data: a row is exp({lost:.2f}) times less "
         f'probable than with prior={best.first_var:.3g} and the noise left at "auto". Use those, '
-        "or check the units of what was given."
+        "or check the units of the values that you gave."
     )
 
 

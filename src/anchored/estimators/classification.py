@@ -43,13 +43,12 @@ _DEEPER = (50, 50)  # hidden layers that are tried beside one
 class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     """Classification with an anchored ensemble of neural networks.
 
-    Class probabilities are the average of the members' softmax outputs, at the temperature
-    that suits rows which other members were trained without: five folds of three members, one
-    of five from 5,000 rows on, none below 10 rows. The prior variance
-    is that of highest evidence of the infinitely wide network (Laplace's approximation, one
-    class against the rest, at most 500 rows). From 500 rows on, short trials on held-out rows
-    decide between this variance and a fifth of it, and between one hidden layer and two.
-    The schedule is `AnchoredRegressor`'s.
+    Class probabilities are the average of the members' softmax outputs. Held-out rows teach the
+    temperature that corrects them: five folds of three members (one of five from 5,000 rows on,
+    none below 10 rows). The evidence of the infinitely wide network chooses the prior variance
+    (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows on,
+    short trials on held-out rows decide between this variance and a fifth of it, and between one
+    hidden layer and two. The training schedule is that of `AnchoredRegressor`.
 
     Parameters
     ----------

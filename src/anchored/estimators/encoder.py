@@ -13,14 +13,14 @@ from anchored.tables.reading import Table, as_table, is_frame
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Numbers, yes and no, categories, dates and missing cells as features of numbers.
 
-    `AnchoredRegressor` and `AnchoredClassifier` encode a data frame so by themselves; this does
-    it for other models and for pipelines. Numbers stay as they are, and missing ones get the
+    `AnchoredRegressor` and `AnchoredClassifier` encode data frames themselves; use this class
+    for other models and in pipelines. Numbers stay as they are, and missing ones get the
     median. Categories get a feature for each frequent level and one for all others; dates become
     days and the time of year, week and day. Identifiers, free text and constants are left out.
 
     Parameters
     ----------
-    keep : names of columns to use though they would be left out.
+    keep : names of columns to use that would otherwise be left out.
 
     Attributes
     ----------

@@ -17,11 +17,20 @@ from anchored.tuning import Settings
 
 
 def load(path: str | Path, network=None, likelihood=None) -> AnchoredRegressor | AnchoredClassifier:
-    """The estimator of a file that its `save` wrote; it predicts as it did.
+    """Load an estimator from a file that its `save` wrote.
 
-    Files hold no code: a network of your own is handed again as ``network``, and its parameters
-    are checked one by one against those in the file; so is a ``likelihood``. A `ModelFileError`
-    of one line says what is wrong with a file.
+    Files contain no code. If the model has a network or a likelihood of your own, pass it again as
+    ``network`` or ``likelihood``; its parameters are checked against those in the file. If the file
+    cannot be used, a `ModelFileError` says why in one line.
+
+    >>> import os, tempfile
+    >>> import anchored
+    >>> model = anchored.AnchoredRegressor(n_members=2, epochs=5, noise_var=0.1, random_state=0)
+    >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> model.save(path)
+    >>> bool(abs(anchored.load(path).predict([[0.5]]) - model.predict([[0.5]])).max() < 1e-5)
+    True
     """
     model = file.load(path)
     kind: Any = AnchoredRegressor if model.classes is None else AnchoredClassifier

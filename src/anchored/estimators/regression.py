@@ -51,21 +51,22 @@ _OUTSIDE = 3.0  # times as far from the mean of the training rows is far from th
 class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     """Regression with an anchored ensemble of neural networks.
 
-    Nothing needs tuning. Inputs and targets are standardised inside; columns with values far out
-    are bent towards the others. The prior variance, the relevance of each column and the noise of
-    training are those of highest evidence of the infinitely wide network, an exact Gaussian
-    process, on at most 1,000 rows. From 50 rows on, a column of many values also has ramps between
-    its quantiles, so that networks bend with it where the evidence says so. Training takes 10,000
-    steps of Adam in units of the prior's scale; with little noise, 30,000 in the units of the
-    parameters. Batches have 64 rows (32 below 500 rows; 1 % of the rows where that is more, at
-    most 1,024). The rate of 0.03 (0.01 with two hidden layers in the units of the parameters) falls
-    to 1 % of that, and training stops early once the objective of every member has settled.
+    Nothing needs tuning. Inputs and targets are standardised; extreme values of a column are pulled
+    in. The evidence of the infinitely wide network, an exact Gaussian process, chooses the prior
+    variance, the relevance of each column and the noise used in training, on at most 1,000 rows.
+    From 50 rows on, a column with many values also gets ramps between its quantiles, so that the
+    networks can bend along it if the evidence supports that.
 
-    The noise that predictions carry, its tails, where it is larger and how far the members'
-    spread can be trusted are learned from rows that other members were trained without: five
-    folds of four members, ten of three below 500 rows, one of ten from 5,000 rows on. The same
-    rows say how wide intervals must be (`Predictive.interval`). With ``noise_var`` given, or fewer
-    than 10 rows, none of this is done.
+    Training takes 10,000 steps of Adam in units of the prior's scale; with little noise, 30,000
+    steps in the units of the parameters. Batches have 64 rows (32 below 500 rows, and 1 % of the
+    rows if that is more, at most 1,024). The rate of 0.03 (0.01 with two hidden layers in the units
+    of the parameters) falls to 1 % of that. Training stops early if no member improves any more.
+
+    Held-out rows teach the noise of predictions, its tails, where it is larger, a factor on the
+    members' spread, and the width that intervals need (`Predictive.interval`). There are five folds
+    of four members (ten of three below 500 rows, one of ten from 5,000 rows on), each trained
+    without the rows of its fold. This step is skipped if ``noise_var`` is given or if there are
+    fewer than 10 rows.
 
     Parameters
     ----------

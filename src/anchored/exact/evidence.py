@@ -73,6 +73,7 @@ class Twin:
 
     @property
     def n_columns(self) -> int:
+        """Number of columns that have a relevance of their own."""
         return self.n_features if self.columns is None else max(self.columns) + 1
 
     def __call__(self, logs) -> Kernel:
@@ -81,6 +82,7 @@ class Twin:
         return Kernel.paper(first_var, self.n_features, self.hidden, self.activation, relevance)
 
     def without_ramps(self) -> "Twin":
+        """The same twin for inputs without ramps."""
         n_features = self.n_features - self.n_ramps
         columns = None if self.columns is None else self.columns[:n_features]
         return dataclasses.replace(self, n_features=n_features, columns=columns, n_ramps=0)

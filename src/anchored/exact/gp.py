@@ -33,7 +33,7 @@ def twin(network: Network, prior: Prior) -> Kernel:
     """The kernel of ``network`` with its hidden layers infinitely wide, under ``prior``.
 
     Needs a zero-mean prior whose scale is uniform in each leaf (the input layer's weights
-    may differ by feature), because only then is the limit a Gaussian process we can write.
+    may differ by feature), because only then does the limit have a known kernel.
     """
     if not isinstance(network, MLP):
         raise TypeError(
@@ -102,7 +102,7 @@ class GP:
 
 
 def condition(kernel: Kernel, x, y, noise_var, weight=None) -> GP:
-    """Condition on inputs [batch, feature] and targets [batch, out] (or [batch])."""
+    """The Gaussian process given inputs [batch, feature] and targets [batch, out] or [batch]."""
     x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
     prior_cov = _covariance(kernel, x, x)
     factors = tuple(_factor(prior_cov, noise / weight) for noise in noise_var)
@@ -171,7 +171,7 @@ def laplace_log_evidence(kernel: Kernel, x, labels, weight=None) -> float:
 
 
 def laplace_evidence_of(prior_cov: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> float:
-    """The same for the covariance of the rows."""
+    """Laplace's log evidence for a given covariance of the rows."""
     latent, previous = np.zeros(len(labels)), -np.inf
     for _ in range(_MAX_NEWTON):
         p = special.expit(latent)

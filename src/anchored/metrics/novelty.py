@@ -16,11 +16,16 @@ from anchored.prediction.predictive import Predictive
 
 
 def novelty_scores(dist: Dist) -> np.ndarray:
-    """A number [batch] for each row; the larger, the less it is like the training data.
+    """A score [batch] that is larger for rows less like the training data.
 
-    Of a `Predictive` the epistemic deviation, in the target's units, or for classes the mutual
-    information, in nats; of a pair (mean, std) or draws, which do not tell noise from
-    ignorance, the deviation. Only the order of rows means anything.
+    For a `Predictive` it is the epistemic deviation, in the target's units, or for classes the
+    mutual information, in nats. For a pair (mean, std) or draws, which do not separate noise from
+    epistemic uncertainty, it is the deviation. Only the order of the rows is meaningful.
+
+    >>> import numpy as np
+    >>> from anchored import metrics
+    >>> metrics.novelty_scores((np.zeros(2), np.array([0.5, 2.0])))
+    array([0.5, 2. ])
     """
     if isinstance(dist, Predictive) and dist.family in CLASS_FAMILIES:
         return dist.mutual_information
@@ -32,14 +37,18 @@ def novelty_scores(dist: Dist) -> np.ndarray:
 def auroc(scores_in: Dist, scores_out: Dist) -> float:
     """Probability that a novel row scores higher than a familiar one; ties count half.
 
-    The area under the receiver operating characteristic: 1 is perfect, chance gives 0.5, below
-    that novel rows look the more familiar ones.
+    The area under the receiver operating characteristic: 1 is perfect, chance gives 0.5;
+    below that, novel rows look more familiar than familiar ones.
 
     Parameters
     ----------
     scores_in : of rows like the training data; an array [row] of any score that should be large
         for novel rows, or a distribution (`novelty_scores` are then taken).
     scores_out : the same for novel rows.
+
+    >>> from anchored import metrics
+    >>> metrics.auroc([0.1, 0.2, 0.3], [0.25, 0.9])
+    0.8333333333333334
     """
     familiar, novel = np.sort(_scores("scores_in", scores_in)), _scores("scores_out", scores_out)
     below, up_to = (np.searchsorted(familiar, novel, side) for side in ("left", "right"))
@@ -52,6 +61,10 @@ def aupr(scores_in: Dist, scores_out: Dist) -> float:
     The area under the curve of precision against recall: the mean, over novel rows, of the share
     of novel rows among all that score as high or higher. 1 is perfect; chance gives the share of
     novel rows, so compare values of the same share only.
+
+    >>> from anchored import metrics
+    >>> round(metrics.aupr([0.1, 0.2, 0.3], [0.25, 0.9]), 3)
+    0.833
     """
     familiar, novel = _scores("scores_in", scores_in), _scores("scores_out", scores_out)
     is_novel = np.repeat([0.0, 1.0], [len(familiar), len(novel)])
@@ -62,7 +75,7 @@ def aupr(scores_in: Dist, scores_out: Dist) -> float:
 
 
 class RiskCoverage(NamedTuple):
-    """The error among the rows that are kept if the most uncertain are left to somebody else.
+    """The error among the rows that are kept if the most uncertain rows are left out.
 
     Attributes
     ----------
@@ -70,6 +83,12 @@ class RiskCoverage(NamedTuple):
     risk : [row], the error among them: the share of wrong classes, or the root mean square
         error in the target's units. It should fall towards small coverage; if uncertainty says
         nothing about errors it stays near its last value, which is that of all rows.
+
+    >>> import numpy as np
+    >>> from anchored import metrics
+    >>> curve = metrics.risk_coverage((np.zeros(2), np.array([0.5, 2.0])), [0.1, 3.0])
+    >>> curve.coverage, curve.risk.round(2)
+    (array([0.5, 1. ]), array([0.1 , 2.12]))
     """
 
     coverage: np.ndarray
@@ -77,11 +96,17 @@ class RiskCoverage(NamedTuple):
 
 
 def risk_coverage(dist: Dist, y) -> RiskCoverage:
-    """Keep the most certain rows, more and more of them: what is the error among them?
+    """The error among the most certain rows, by the share of rows that is kept.
 
     Rows are kept in the order of their deviation or, for a `Predictive` of classes, of the
     probability of their most probable class, and ``y`` are labels as in `accuracy`. Rows of
-    equal uncertainty are kept in no order: each counts as their average.
+    equal uncertainty each count as their average.
+
+    >>> import numpy as np
+    >>> from anchored import metrics
+    >>> coverage, risk = metrics.risk_coverage((np.zeros(2), np.array([0.5, 2.0])), [0.1, 3.0])
+    >>> risk.round(2)
+    array([0.1 , 2.12])
     """
     classes = isinstance(dist, Predictive) and dist.family in CLASS_FAMILIES
     if classes:
@@ -104,6 +129,11 @@ def aurc(dist: Dist, y) -> float:
     Lower is better. Uncertainty that says nothing about errors gives the error of all rows:
     1 - `accuracy`, or about `rmse`. With a share e of wrong classes, the best order there is
     gives e + (1 - e) log(1 - e), about e^2 / 2.
+
+    >>> import numpy as np
+    >>> from anchored import metrics
+    >>> round(metrics.aurc((np.zeros(2), np.array([0.5, 2.0])), [0.1, 3.0]), 3)
+    1.111
     """
     return float(np.mean(risk_coverage(dist, y).risk))
 

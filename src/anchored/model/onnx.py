@@ -38,7 +38,7 @@ Networks = Callable[[Graph, str], str]
 
 
 def export(model: Predictor, path: str | Path) -> None:
-    """Write the graph of a model from `anchored.runtime.load`, whole or not at all."""
+    """Write a model from `anchored.runtime.load` as an ONNX file."""
     write(model.fitted, path, model.coverage)
 
 

@@ -30,9 +30,9 @@ Columns = dict[str, np.ndarray]
 
 
 def load(path: str | Path) -> "Predictor":
-    """The model of a file that `save` of an estimator wrote.
+    """Load a model file that an estimator's `save` wrote.
 
-    A `ModelFileError` of one line says what is wrong with the file.
+    If the file cannot be used, a `ModelFileError` says why in one line.
     """
     return of(file.load(path), str(path))
 
@@ -65,8 +65,8 @@ class Predictor:
 
     Attributes
     ----------
-    fitted : all that the file holds.
-    coverage : that of intervals, if none is asked for.
+    fitted : the content of the file.
+    coverage : of intervals, unless `predict` is given another.
     """
 
     fitted: FittedModel
@@ -94,6 +94,7 @@ class Predictor:
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the inputs, if they were known when the model was fitted."""
         return self.fitted.feature_names
 
     def predict_table(self, table: Table, coverage: float | None = None) -> Columns:
@@ -109,7 +110,7 @@ class Predictor:
         """Columns of predictions [row] for inputs ``x`` [row, feature], by name.
 
         Regression: mean, std, epistemic_std, aleatoric_std, and lower and upper of intervals that
-        should hold ``coverage`` of the targets; with several outputs, mean_0 and so on.
+        should contain ``coverage`` of the targets; with several outputs, mean_0 and so on.
         Classification: prediction, p(label) of each label, entropy and mutual_information in
         nats. If the file has its scale also novelty: above 1, a row is unlike those of training.
         """

@@ -45,13 +45,22 @@ class Predictive:
     mean : array [batch] or [batch, out]; for classes the probabilities [batch, class].
     epistemic_var, aleatoric_var : arrays shaped like ``mean``: the variance that more data
         would remove, and the variance of the noise, in squared units of the target. These and
-        ``mean`` are the members' own; the correction moves quantiles.
+        ``mean`` come from the members; the conformal correction changes only quantiles.
     members : array [member, ...] of each member's mean, or None for an exact method.
     family : gaussian, student-t, categorical, bernoulli or poisson.
-    noise_dof : degrees of freedom of the noise, above 2; only ``student-t`` looks at it.
+    noise_dof : degrees of freedom of the noise, above 2; used by ``student-t`` only.
     conformal : the correction by held-out rows, if there were any.
     warp, latent : the scale on which the networks predict, and the predictive on it; None if
         they predict the target itself.
+
+    >>> import numpy as np
+    >>> from anchored import Predictive
+    >>> mean, epistemic_var, noise_var = np.array([[2.0], [0.09], [0.16]])
+    >>> dist = Predictive(mean, epistemic_var, noise_var)
+    >>> dist.std
+    array([0.5])
+    >>> np.round(dist.interval(0.9), 2).ravel()
+    array([1.18, 2.82])
     """
 
     mean: np.ndarray
@@ -137,6 +146,7 @@ class Predictive:
 
     @property
     def n_members(self) -> int | None:
+        """Number of members; None for an exact method."""
         return None if self.members is None else len(self.members)
 
     @property
@@ -150,7 +160,7 @@ class Predictive:
         return np.sqrt(self.variance)
 
     def observed(self, y) -> np.ndarray:
-        """Targets ``y`` as an array, refused if their shape would broadcast in silence."""
+        """Targets ``y`` as an array; a shape other than that of ``mean`` is an error."""
         return checked_targets(y, self.mean.shape)
 
     # Continuous targets
@@ -182,7 +192,7 @@ class Predictive:
         )
 
     def interval(self, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Central interval (lower, upper) that should contain ``coverage`` of the targets.
+        """Central interval (lower, upper) that should contain a share ``coverage`` of the targets.
 
         Its ends are the quantiles at (1 - coverage) / 2 and (1 + coverage) / 2.
         """
@@ -223,13 +233,13 @@ class Predictive:
         return student.level(scores if self.conformal is None else self.conformal.actual(scores))
 
     def pit(self, y) -> np.ndarray:
-        """Probability integral transform of observed targets: uniform if all is well."""
+        """Probability integral transform of observed targets: uniform if predictions are right."""
         return self.cdf(y)
 
     def crps(self, y) -> np.ndarray:
         """Continuous ranked probability score of each marginal, in the target's units.
 
-        The integral of (cdf(t) - [t >= y])^2 over t; for a sure forecast the absolute error.
+        The integral of (cdf(t) - [t >= y])^2 over t; for a point forecast the absolute error.
         """
         from anchored.prediction import student
 
@@ -258,7 +268,7 @@ class Predictive:
         return location + scale * student.at_score(score, dof)
 
     def sample(self, n: int = 1, random_state=None) -> np.ndarray:
-        """Draws [n, batch, ...] of new targets, by row independent; class numbers for classes.
+        """Draws [n, batch, ...] of new targets, independent rows; class numbers for classes.
 
         ``random_state`` is a seed or a NumPy generator.
         """

@@ -1,4 +1,4 @@
-"""One HTML file that says how far a fitted model can be trusted.
+"""One HTML file that shows how far you can trust a fitted model.
 
 `regression`, `classes` and `making` find out what the page says, `verdicts` puts it in words and
 `figures` draws it; the templates say the rest. `page` fills them in, `inputs` knows rows and
@@ -36,27 +36,34 @@ def report(
     row_names: Sequence[str] | None = None,
     dist: Predictive | None = None,
 ) -> str:
-    """A self-contained HTML page on how far a fitted estimator can be trusted.
+    """A self-contained HTML page that shows how far you can trust a fitted estimator.
 
     Parameters
     ----------
     estimator : fitted `AnchoredRegressor` or `AnchoredClassifier`.
-    X, y : rows that it was not trained on.
-    path : file to write the page to, whole or not at all.
+    X, y : rows that it was not trained on, and their targets.
+    path : file to write the page to.
     coverage : level of the intervals judged; for classes the share of rows answered.
     feature_names : names of the columns of X, if it has none.
     title : heading of the page.
     about : more lines for "what was fitted", such as the file and the date.
     notes : remarks to show, such as warnings of the fit.
-    gp : comparison of a regressor with the infinite-width GP, or why there is none; if it is not
-        given, what `comparison` finds.
-    row_names : what to call the rows; else a frame's index, or numbers from 0.
-    dist : what ``estimator.predict_dist(X)`` gave, if that is known; else it is called here.
+    gp : comparison of a regressor with the infinite-width GP, or a sentence that says why there is
+        none; by default it is computed.
+    row_names : names of the rows; by default a frame's index, or numbers from 0.
+    dist : the result of ``estimator.predict_dist(X)``, if you have it already.
+
+    >>> import anchored
+    >>> model = anchored.AnchoredRegressor(n_members=2, epochs=5, noise_var=0.1, random_state=0)
+    >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> page = anchored.report(model, [[0.5], [1.5]], [0.4, 1.6], title="A line")
+    >>> page[:15], "A line" in page
+    ('<!DOCTYPE html>', True)
     """
     if not isinstance(estimator, (AnchoredRegressor, AnchoredClassifier)):
         raise TypeError(
             "`estimator` must be a fitted AnchoredRegressor or AnchoredClassifier; got "
-            f"{type(estimator).__name__}. Of a pipeline, give the last step and X as it sees it."
+            f"{type(estimator).__name__}. For a pipeline, pass its last step and the transformed X."
         )
     coverage = checked_coverage(coverage)
     dist = estimator.predict_dist(X) if dist is None else dist

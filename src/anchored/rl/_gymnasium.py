@@ -72,7 +72,7 @@ def checked_numbers(what: str, value: Any, step: int | None = None) -> np.ndarra
         when = "" if step is None else f" at step {step} of an episode"
         raise ValueError(
             f"`env` gave the {what} {array.tolist()}{when}; it must be finite. What the agent "
-            "learnt before is kept: mend the environment and fit again, from the checkpoint if "
+            "learnt before is kept: fix the environment and fit again, from the checkpoint if "
             "there is one."
         )
     return array

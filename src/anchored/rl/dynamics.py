@@ -183,18 +183,22 @@ class DynamicsModel:
 
     @property
     def capacity(self) -> int:
+        """Number of transitions that there is room for."""
         return len(self.rows.weight)
 
     @property
     def n_members(self) -> int:
+        """Number of members in the ensemble."""
         return len(jax.tree.leaves(self.state.theta)[0])
 
     @property
     def network(self) -> Network:
+        """The network of one member."""
         return self.state.plan.loss.network  # pyright: ignore[reportFunctionMemberAccess]
 
     @property
     def likelihood(self) -> Likelihood:
+        """The distribution of the next observation given a member's outputs."""
         return from_pytree(self.state.extra.likelihood)
 
     def add(self, steps: "Steps") -> "DynamicsModel":

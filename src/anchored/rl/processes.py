@@ -61,7 +61,7 @@ class Processes:
         except EOFError as error:
             self.close()
             raise RuntimeError(
-                "a process that plays episodes ended without a word. If it has no memory left, "
+                "a process that plays episodes stopped silently. If it has no memory left, "
                 "use fewer; if `make` is not of a module that can be imported, put it into one."
             ) from error
         if isinstance(answer, BaseException):

@@ -52,6 +52,7 @@ class Replay:
 
     @property
     def capacity(self) -> int:
+        """Number of transitions that there is room for."""
         return len(self.x)
 
     @property

@@ -230,11 +230,11 @@ def target_kind(cells: np.ndarray) -> tuple[str, str]:
     values, counts = np.unique(cells, return_counts=True)
     n_values = len(values)
     if not np.all(values == np.floor(values)):
-        return "regression", "the target is numbers that are not all whole"
+        return "regression", "the target has numbers that are not all whole"
     few = n_values <= _MOST_CLASSES and n_values < _MOST_DISTINCT * len(cells)
     if counts.min() >= 2 and (n_values == 2 or (few and n_values > 2)):
         return "classification", f"the target is {n_values} different whole numbers"
-    return "regression", f"the target is numbers of {n_values} different values"
+    return "regression", f"the target has numbers with {n_values} different values"
 
 
 # --- which columns are used, and as what ---

@@ -244,7 +244,7 @@ def _sortable(cells: np.ndarray, name: str) -> np.ndarray:
     if len(orders) != 1:
         need = "which of day and month comes first" if orders else "numbers or dates"
         raise TableError(
-            f"the column {shown(name)} to order by does not tell {need}, e.g. {shown(cells[0])}; "
+            f"the column {shown(name)} to order by does not give {need}, e.g. {shown(cells[0])}; "
             "write dates as YYYY-MM-DD."
         )
     return np.array([parse_date(cell, orders[0]) for cell in cells], float)

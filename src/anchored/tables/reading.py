@@ -76,7 +76,7 @@ def _read(source, names, text, block_rows) -> Iterator[Table]:
     except TableError as error:
         raise TableError(f"{title}: {error}") from None
     except MemoryError:
-        raise TableError(f"{title}: there is too little memory; give a part of its rows.") from None
+        raise TableError(f"{title}: there is not enough memory; give fewer rows.") from None
     except (OSError, EOFError, zlib.error, ValueError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or f"the file is damaged: {_one_line(error)}"
         raise TableError(f"{title}: {reason}.") from None

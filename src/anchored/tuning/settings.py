@@ -56,10 +56,12 @@ class Settings:
 
     @property
     def network(self) -> MLP:
+        """The network that these settings describe."""
         return MLP(self.hidden, 1, self.activation)
 
     @property
     def schedule(self) -> Schedule:
+        """The training schedule that these settings describe."""
         return Schedule(self.epochs, self.batch_size, self.learning_rate, self.decay_rate)
 
     def save(self, path: str | Path) -> None:

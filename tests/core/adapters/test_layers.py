@@ -140,7 +140,9 @@ def own_layer(eqx):
 
 def test_an_unknown_layer_is_named_and_its_class_taken(eqx):
     own = own_layer(eqx)
-    with pytest.raises(TypeError, match=r"cannot be made anew.* Own with parameters .*\(gain\)"):
+    with pytest.raises(
+        TypeError, match=r"cannot be created again.* Own with parameters .*\(gain\)"
+    ):
         as_network(own(4, jax.random.key(0)))
     network = as_network(functools.partial(own, 4))
     draws = [network.init(jax.random.key(seed), SEQUENCES)["gain"] for seed in (0, 1)]

@@ -121,8 +121,8 @@ def has_statistics(title: str, where: str, kind: str, off: str) -> TypeError:
 
 def unknown_layer(title: str, where: str, kind: type, names: str) -> TypeError:
     return TypeError(
-        f"`network` {title} has a layer that cannot be made anew for each member: "
+        f"`network` {title} has a layer that cannot be created again for each member: "
         f"`{where or 'itself'}`, a {kind.__name__} with parameters of its own ({names}). "
-        "Hand the class with its arguments instead of an instance: "
+        "Pass the class with its arguments instead of an instance: "
         "network=functools.partial(Net, ...), all but the key."
     )

@@ -1,12 +1,12 @@
-"""For those who keep their own loop in JAX: the penalty of the scaling contract.
+"""For training loops of your own in JAX: the penalty of the scaling contract.
 
 A member minimises its negative log posterior divided by N, whatever the batch size B:
 
     loss = -(1/B) sum_batch log p(y | f(theta, x)) + anchor_penalty(theta, anchor, prior, N)
 
 For a Gaussian of variance s2 that is mean squared error / (2 s2) plus the penalty. Train as many
-members as you like, each from its own start and with its own `draw_anchor`, and hand what they put
-out to `predictive`.
+members as you like, each from its own start and with its own `draw_anchor`, and pass their outputs
+to `predictive`.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ def anchor_penalty(params: Params, anchor: Params, prior: Prior, n_rows: int) ->
 
 
 def predictive(outputs: Any, likelihood: Any) -> Predictive:
-    """The predictive of members with outputs [member, batch, out] under a likelihood."""
+    """The predictive distribution of members' outputs [member, batch, out] under a likelihood."""
     outputs = np.asarray(outputs, np.float32)
     if outputs.ndim != 3:
         raise bad_value("outputs", outputs.shape, "of shape [member, batch, out]")

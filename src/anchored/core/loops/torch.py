@@ -1,4 +1,4 @@
-"""For those who keep their own loop in PyTorch: the penalty of the scaling contract.
+"""For training loops of your own in PyTorch: the penalty of the scaling contract.
 
     prior = anchored.torch.prior(module, x)           # variances from the shapes of its parameters
     anchor = anchored.torch.draw_anchor(prior, generator)
@@ -64,7 +64,7 @@ def anchor_penalty(
 
 
 def predictive(modules: Iterable[torch.nn.Module], x: Any, likelihood: Any) -> Predictive:
-    """The predictive of trained modules at inputs ``x``; they are called as they are."""
+    """The predictive distribution of trained modules at inputs ``x``."""
     import torch  # pyright: ignore[reportMissingImports]
 
     with torch.no_grad():

@@ -33,6 +33,15 @@ class ConvNet:
     ``ConvNet(blocks=((64, 64), (128, 128)), hidden=(512,))`` has two blocks of two
     convolutions. Members are trained one after another on CPU, because a ``vmap`` over
     convolution kernels is several times slower there.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import ConvNet
+    >>> network = ConvNet(blocks=((4,),), hidden=(8,), n_outputs=3)
+    >>> images = np.ones((2, 8, 8, 1), np.float32)
+    >>> params = network.init(jax.random.key(0), images)
+    >>> network.apply(params, images).shape
+    (2, 3)
     """
 
     blocks: tuple[tuple[int, ...], ...] = ((8,), (16,))

@@ -24,6 +24,15 @@ class MLP:
     hidden : width of each hidden layer.
     n_outputs : outputs of the last layer, which is linear and has no bias.
     activation : relu, leaky_relu (slope 0.2), erf, tanh, gelu or softplus.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import MLP
+    >>> network = MLP((50,), n_outputs=2)
+    >>> x = np.ones((3, 4), np.float32)
+    >>> params = network.init(jax.random.key(0), x)
+    >>> network.apply(params, x).shape
+    (3, 2)
     """
 
     hidden: tuple[int, ...] = (50,)

@@ -27,6 +27,15 @@ class TextCNN:
 
     The defaults are the paper's IMDb network. The convolution is written as one matrix
     product over stacked neighbours, so members can be vmapped.
+
+    >>> import jax
+    >>> import numpy as np
+    >>> from anchored import TextCNN
+    >>> network = TextCNN(vocabulary=100, embedding=4, filters=4, hidden=8)
+    >>> words = np.ones((2, 10), np.int32)
+    >>> params = network.init(jax.random.key(0), words)
+    >>> network.apply(params, words).shape
+    (2, 2)
     """
 
     vocabulary: int = 6000

@@ -23,10 +23,14 @@ class PureEnvironment(Protocol):
     """
 
     @property
-    def n_observed(self) -> int: ...
+    def n_observed(self) -> int:
+        """Length of an observation."""
+        ...
 
     @property
-    def max_steps(self) -> int: ...
+    def max_steps(self) -> int:
+        """Steps after which an episode is cut off."""
+        ...
 
     def reset(self, key: Array) -> Any:
         """The state at the start of an episode."""
@@ -46,7 +50,9 @@ class DiscreteEnvironment(PureEnvironment, Protocol):
     """Whose actions are the whole numbers below ``n_actions``."""
 
     @property
-    def n_actions(self) -> int: ...
+    def n_actions(self) -> int:
+        """Number of actions."""
+        ...
 
 
 @runtime_checkable
@@ -54,7 +60,11 @@ class ContinuousEnvironment(PureEnvironment, Protocol):
     """Whose actions are vectors between two bounds."""
 
     @property
-    def action_low(self) -> np.ndarray: ...
+    def action_low(self) -> np.ndarray:
+        """Least value of each action."""
+        ...
 
     @property
-    def action_high(self) -> np.ndarray: ...
+    def action_high(self) -> np.ndarray:
+        """Largest value of each action."""
+        ...

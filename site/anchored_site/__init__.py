@@ -1,0 +1,1 @@
+"""What the documentation site needs beside Sphinx: its pages, its reference, its live models."""
