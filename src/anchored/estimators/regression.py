@@ -15,7 +15,7 @@ from anchored.core.rows import Standardiser
 from anchored.error_bars import health
 from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import bad_value, unknown_name
-from anchored.estimators import own_likelihood, updating
+from anchored.estimators import comparison, own_likelihood, updating
 from anchored.estimators.base import (
     AnchoredEstimator,
     check_method,
@@ -28,7 +28,7 @@ from anchored.estimators.planning import Planned
 from anchored.estimators.rows import Rows
 from anchored.estimators.streams import opened_rows
 from anchored.estimators.targets import Targets, mean_square
-from anchored.exact import gp, scales
+from anchored.exact import scales
 from anchored.exact.drawn import choose_regression
 from anchored.exact.evidence import MAX_ROWS, tune_regression
 from anchored.metrics import GPComparison
@@ -38,14 +38,12 @@ from anchored.prediction.warp import Warp
 from anchored.tuning import Settings
 from anchored.typing import Likelihood, traits
 
-GP_MAX_ROWS = 5_000  # most training rows `compare_to_gp` solves exactly
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
 _FOLDS = (5, 4)
 _MANY = 10  # members of a single fold, which is enough for many rows
 _LEAST_SPREAD = 2  # members of a fold that have one
 TARGET_SCALES = ("auto", "linear", "log")
-_OUTSIDE = 3.0  # times as far from the mean of the training rows is far from the data
 
 
 class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
@@ -278,7 +276,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         usual = None if found.usual is None else found.usual * targets.scaler.scale
         outputs = self._finish(fitted, rows, usual)
         self._train_rows = None
-        if len(rows.y) <= GP_MAX_ROWS:
+        if len(rows.y) <= comparison.MAX_ROWS:
             self._train_rows = (rows.x[:], rows.y, rows.weight)
         return Completed(prepared._replace(targets=found.targets), found.scores, outputs)
 
@@ -462,40 +460,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         the data, epistemic variances are compared at the same rows, moved three times as far
         from the mean of the training rows.
         """
-        x = self._standardised(X)
-        if self.noise_var_ is None:
-            raise ValueError(
-                f"`method` {self.method!r} learns its noise, or a `likelihood` does; an exact GP "
-                'needs it known. Fit with method="rms" and no `likelihood` to compare.'
-            )
-        if not hasattr(self, "_train_rows"):
-            raise ValueError(
-                "This model came from a file, and files do not keep the training rows that an "
-                "exact GP needs. Fit again to compare."
-            )
-        if self._train_rows is None:
-            raise ValueError(
-                f"An exact GP on all training rows is too large: there are more than "
-                f"{GP_MAX_ROWS:,}. Fit on a random part of the rows to compare."
-            )
-        kernel = gp.twin(self.ensemble_.network, self.prior_)
-        part = self.model_.regression
-        assert part is not None
-        noise_var = np.asarray(part.training_noise_var)
-        rows, targets, weight = self._train_rows
-        exact = gp.condition(kernel, rows, targets, noise_var, weight)
-
-        def standardised(dist: Predictive) -> Predictive:
-            members = dist.on_own_scale.members
-            assert members is not None
-            members = members.reshape(*members.shape[:2], -1)
-            members = (members - part.mean) / part.scale
-            return Predictive.from_members(members, np.broadcast_to(noise_var, members.shape))
-
-        inside = standardised(self._predictive(x)[1] if dist is None else dist)
-        far = self.model_.further_out(x, _OUTSIDE)
-        outside = standardised(self._predictive(far)[1]), exact.predict(far)
-        return GPComparison.between(inside, exact.predict(x), outside)
+        return comparison.with_gp(self, X, dist)
 
 
 def _as_settings(settings) -> Settings | None:

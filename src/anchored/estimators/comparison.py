@@ -1,0 +1,50 @@
+"""A fitted regressor beside its own exact limit."""
+
+from typing import Any
+
+import numpy as np
+
+from anchored.exact import gp
+from anchored.metrics import GPComparison
+from anchored.prediction.predictive import Predictive
+
+MAX_ROWS = 5_000  # most training rows that are solved exactly
+_OUTSIDE = 3.0  # times as far from the mean of the training rows is far from the data
+
+
+def with_gp(estimator: Any, X, dist: Predictive | None = None) -> GPComparison:
+    """The regressor's predictive at ``X`` and further out, and that of its Gaussian process."""
+    x = estimator._standardised(X)
+    if estimator.noise_var_ is None:
+        raise ValueError(
+            f"`method` {estimator.method!r} learns its noise, or a `likelihood` does; an exact GP "
+            'needs it known. Fit with method="rms" and no `likelihood` to compare.'
+        )
+    if not hasattr(estimator, "_train_rows"):
+        raise ValueError(
+            "This model came from a file, and files do not keep the training rows that an "
+            "exact GP needs. Fit again to compare."
+        )
+    if estimator._train_rows is None:
+        raise ValueError(
+            f"An exact GP on all training rows is too large: there are more than "
+            f"{MAX_ROWS:,}. Fit on a random part of the rows to compare."
+        )
+    kernel = gp.twin(estimator.ensemble_.network, estimator.prior_)
+    part = estimator.model_.regression
+    assert part is not None
+    noise_var = np.asarray(part.training_noise_var)
+    rows, targets, weight = estimator._train_rows
+    exact = gp.condition(kernel, rows, targets, noise_var, weight)
+
+    def standardised(dist: Predictive) -> Predictive:
+        members = dist.on_own_scale.members
+        assert members is not None
+        members = members.reshape(*members.shape[:2], -1)
+        members = (members - part.mean) / part.scale
+        return Predictive.from_members(members, np.broadcast_to(noise_var, members.shape))
+
+    inside = standardised(estimator._predictive(x)[1] if dist is None else dist)
+    far = estimator.model_.further_out(x, _OUTSIDE)
+    outside = standardised(estimator._predictive(far)[1]), exact.predict(far)
+    return GPComparison.between(inside, exact.predict(x), outside)
