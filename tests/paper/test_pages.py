@@ -229,7 +229,7 @@ def test_song_is_a_subset_and_is_not_set_beside_the_paper_s():
     assert "NLL is lower" not in section(text, HEADLINE)
     assert section(text, TABLE_1) == ""
     assert row(section(text, "Tables 4 and 5"), "song (subset)") == ["1.50"]
-    assert "5,000 training and 2,000 test\nrows, not comparable" in text
+    assert "5,000 training and 2,000 test rows. It is not comparable" in text
 
 
 def test_variants_are_ours_beside_the_paper_s():

@@ -144,7 +144,7 @@ def test_the_page_is_of_its_records(push_record):
     text = rl_page({"fig-rl-push": record}, {}, "reinforcement_learning")
     for line in record["findings"]:
         assert line in text
-    assert "planar stand-in, not of the robot arm" in text
+    assert "for the planar substitute, not for the robot arm" in text
     assert "Deep sea" not in text
     assert "## Speed" not in text
 

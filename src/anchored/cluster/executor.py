@@ -24,6 +24,8 @@ class LocalExecutor:
         pieces: list,
         on_progress: Callable[[int, Any], None] | None,
     ) -> list:
+        """``function(shared, piece, report)`` of every piece, one after another."""
+
         def report(i: int, progress: Any) -> None:
             if on_progress is not None:
                 on_progress(i, progress)

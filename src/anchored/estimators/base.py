@@ -66,7 +66,7 @@ class Model(NamedTuple):
     data: Data
 
 
-_in_own_precision = doubled(lambda self, *given: is_double(self.model_.members.params))
+_in_own_precision = doubled(lambda self, *given, **named: is_double(self.model_.members.params))
 in_asked_precision = doubled(lambda self, *given, **named: self.dtype == "float64")
 
 
