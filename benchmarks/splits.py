@@ -100,7 +100,8 @@ def compare(name: str, rounds: int) -> dict:
     members = best_member_map(network, n_all)
 
     def one_program():
-        state, _ = train(begin(0, loss, start, own, rows, schedule, members), tables[0], schedule)
+        state = begin(0, loss, start, own, rows, schedule, n_rows, members)
+        state, _ = train(state, tables[0], schedule)
         jax.block_until_ready(state.theta)
 
     times = {side_by_side: [], one_program: []}

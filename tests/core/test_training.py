@@ -27,7 +27,7 @@ from anchored import (
 from anchored.core import members, training
 from anchored.core.loss import Extra, MemberLoss, Own
 from anchored.core.members import OneByOne, Threaded, Vmapped, _wrapped_around, best_member_map
-from anchored.core.state import DECAY_EVERY, Batch
+from anchored.core.state import DECAY_EVERY, Batch, rate_at
 from anchored.core.training import begin, train
 from anchored.core.tree import as_pytree
 from anchored.errors import Status
@@ -306,7 +306,7 @@ def test_a_random_loss_sees_each_step_once(line_data):
     """Steps are numbered through all segments, so that no draw of a random loss is repeated."""
     n_steps = 2_500  # three segments
     schedule = Schedule(n_steps, 64, optimiser=optax.sgd(1.0))
-    state = begin(0, _StepSum(), jnp.zeros(2), jnp.zeros(2), None, schedule, Vmapped())
+    state = begin(0, _StepSum(), jnp.zeros(2), jnp.zeros(2), None, schedule, 64, Vmapped())
     state, _ = train(state, line_data, schedule)
     np.testing.assert_allclose(state.theta, -n_steps * (n_steps - 1) / 2, rtol=1e-6)
 
@@ -329,6 +329,31 @@ def test_a_deadline_shortens_the_run_and_still_brings_the_rate_down(line_data, m
     assert rates[-1] == pytest.approx(0.001, rel=0.2)
     assert np.all(np.diff(rates) < 0)
     assert np.all(np.diff(ensemble.info.steps) > 0)
+
+
+def test_a_fading_rate_falls_in_a_straight_line_also_when_time_is_short(line_data, monkeypatch):
+    """A clock of a second a step: the last of 400 steps in place of 1,000 is the smallest."""
+    done, steps = [0], []
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: float(done[0])))
+
+    class Counting(Vmapped):
+        def loop(self, body, state, own, shared, n_steps):
+            at = int(shared.step) + np.arange(n_steps)
+            steps.extend(np.asarray(rate_at(shared, at)).tolist())
+            done[0] += n_steps
+            return super().loop(body, state, own, shared, n_steps)
+
+    n_rows = line_data.n_rows
+    whole = Schedule.fading(1_000, n_rows, n_rows, 0.1)
+    assert fit(line_data, whole, member_map=Counting()).info.steps[-1] == 1_000
+    np.testing.assert_allclose(steps, 0.1 * (1 - np.arange(1_000) / 1_000), rtol=1e-4)
+    steps.clear()
+    done[0] = 0
+    short = dataclasses.replace(whole, max_seconds=400)
+    assert fit(line_data, short, member_map=Counting()).info.steps[-1] == 400
+    assert steps[0] == pytest.approx(0.1)
+    assert np.all(np.diff(steps) < 0)
+    assert steps[-1] == pytest.approx(0.1 / 400, rel=0.5)  # about one step before zero
 
 
 @pytest.mark.slow

@@ -100,6 +100,17 @@ def test_a_frame_from_fit_to_file_and_back(fitted, tmp_path):
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
 
 
+def test_days_have_no_ramps():
+    """A zigzag in a column is followed; one in time ends with the training rows."""
+    made = frame(300)
+    zigzag = np.abs(made["size"].fillna(50) - 50) + 0.1 * np.arange(300)
+    model = AnchoredRegressor(hidden=(6,), n_members=2, epochs=2, random_state=0).fit(made, zigzag)
+    ramped = {model.encoder_.feature_names[int(i)] for i in model.model_.x_ramps[0]}
+    assert "size" in ramped
+    assert "day: days" in model.encoder_.feature_names
+    assert "day: days" not in ramped
+
+
 def test_rows_of_weight_zero_do_not_shape_the_encoder():
     made = frame()
     made.loc[:39, "city"] = "Nowhere"

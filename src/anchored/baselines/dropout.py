@@ -54,6 +54,7 @@ class MCDropout:
             key_loss[None],
             _Extra(problem.prior.scale, as_pytree(problem.likelihood), problem.data.total_weight),
             self.schedule,
+            problem.rows.n_rows,
             Vmapped(),
         )
         state, info = train(state, problem.rows, self.schedule)

@@ -52,6 +52,7 @@ class MeanFieldVI:
             key_loss[None],
             model,
             self.schedule,
+            problem.rows.n_rows,
             Vmapped(),
         )
         state, info = train(state, problem.rows, self.schedule)

@@ -45,7 +45,7 @@ from anchored.prediction.predictive import Predictive
 from anchored.typing import Array, Executor, Likelihood, MemberMap, Network, Params
 
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
-_LONG_RUN = 5_000  # steps; half of fewer may be too few to follow the noise
+_LONG_RUN = 1_000  # steps; half of fewer may be too few to follow the noise
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
 
 
@@ -348,7 +348,8 @@ def _trained(
             start = last_layer.with_hidden(start, take_members(drawn.own.centre, failed))
         drawn = drawn._replace(start=put_members(drawn.start, failed, start))
         slower = schedule.slower(_RETRY_RATE)
-        again = _restarted(state, failed, start if way is None else way.inner(start), slower)
+        inside = start if way is None else way.inner(start)
+        again = _restarted(state, failed, inside, slower, rows.n_rows)
         second_place = None if place is None else place.part(f"{place.name}-again")
         again, second = train(again, rows, slower, checkpoint=second_place)
         state = dataclasses.replace(state, theta=put_members(state.theta, failed, again.theta))
@@ -386,13 +387,14 @@ def _begun(
         extra = extra._replace(scale=jax.tree.map(_one_for_all, extra.scale))
         unit = _unit(extra.scale, schedule)
         loss = MemberLoss(network, None, hidden_fixed)
-        return begin(seed, loss, start, own, extra, schedule, member_map, unit=unit)
+        return begin(seed, loss, start, own, extra, schedule, data.n_rows, member_map, unit=unit)
     # Adam does not: one vector for each small member compiles and runs faster.
     start, centre = raveller.ravel_members(start), raveller.ravel_members(own.centre)
     scale = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(extra.scale)])
     own, extra = own._replace(centre=centre), extra._replace(scale=on_device(scale))
     loss, unit = MemberLoss(network, raveller, hidden_fixed), _unit(extra.scale, schedule)
-    return begin(seed, loss, start, own, extra, schedule, member_map, raveller, unit)
+    run = schedule, data.n_rows, member_map
+    return begin(seed, loss, start, own, extra, *run, raveller, unit)
 
 
 def _with_noise(state: EnsembleState, share: int) -> EnsembleState:
@@ -413,10 +415,10 @@ def _one_for_all(scale: Array) -> Array:
 
 
 def _restarted(
-    state: EnsembleState, members: np.ndarray, start: Params, schedule: Schedule
+    state: EnsembleState, members: np.ndarray, start: Params, schedule: Schedule, n_rows: int
 ) -> EnsembleState:
     """Some members before their first step, with another start and schedule."""
     plan, own = state.plan, take_members(state.own, members)
     theta = start if plan.raveller is None else plan.raveller.ravel_members(start)
     given = (state.seed, plan.loss, theta, own, state.extra)
-    return begin(*given, schedule, plan.member_map, plan.raveller, state.unit)
+    return begin(*given, schedule, n_rows, plan.member_map, plan.raveller, state.unit)

@@ -29,7 +29,7 @@ def training_marks(state: EnsembleState, data: Data, schedule: Any, turn: Any) -
     consts = [np.asarray(const) for const in program.consts]
     later = None if turn is None else turn(state).extra
     members = (state.theta, state.opt_state, state.own, state.extra, state.unit, later)
-    numbers = (state.step, state.seed, state.log_rate, state.log_decay)
+    numbers = (state.step, state.seed, state.log_rate, state.log_decay, state.fade)
     return {
         "rows": _of_data(data),
         "members": _of_leaves((members, numbers)),

@@ -18,7 +18,7 @@ from anchored.core.tree import on_device
 from anchored.errors import ModelFileError
 
 _MOVING = ("theta", "opt_state")
-_RATES = ("log_rate", "log_decay")
+_RATES = ("log_rate", "log_decay", "fade")
 
 Turn = Callable[[EnsembleState], EnsembleState]
 

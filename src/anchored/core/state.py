@@ -76,6 +76,7 @@ class EnsembleState:
     step : steps taken so far.
     seed : of the order of the rows.
     log_rate, log_decay : logarithms of the rate and of its factor every 20 steps.
+    fade : share of the rate that each step takes off, in a straight line to zero; 0 for none.
     unit : what a step of Adam is measured in: the prior's scale of each parameter, or None for one.
     plan : loss, optimiser, batch size and how members are run: part of compiled programs.
 
@@ -98,6 +99,7 @@ class EnsembleState:
     seed: Any
     log_rate: Any  # logarithms, because a power with a whole exponent is slow
     log_decay: Any
+    fade: Any
     unit: Params | None
     plan: Plan = dataclasses.field(metadata={"static": True})
 
@@ -238,6 +240,7 @@ class _Shared(NamedTuple):
     seed: Array
     log_rate: Array
     log_decay: Array
+    fade: Array
     unit: Params | None
     extra: Any
 
@@ -253,6 +256,7 @@ class _Shared(NamedTuple):
             seed=_number(state.seed, np.uint32),
             log_rate=_number(state.log_rate, np.float32),
             log_decay=_number(state.log_decay, np.float32),
+            fade=_number(state.fade, np.float32),
             unit=state.unit,
             extra=state.extra,
         )
@@ -294,7 +298,8 @@ def step_program(state: EnsembleState, data: Data) -> Any:
 
 def rate_at(state: "EnsembleState | _Shared", step: Array) -> Array:
     """The learning rate at a step."""
-    return jnp.exp(state.log_rate + state.log_decay * (step // DECAY_EVERY))
+    left = jnp.maximum(1 - state.fade * step, 0)
+    return left * jnp.exp(state.log_rate + state.log_decay * (step // DECAY_EVERY))
 
 
 def moved(

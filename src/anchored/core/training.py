@@ -59,10 +59,11 @@ class Schedule:
         first, or of max(1, |objective|). 0 trains to the end.
     optimiser : an optax transformation used as it is, in place of Adam; the two rates above
         are then ignored.
+    fades : the rate also falls in a straight line, to zero at the end of the last epoch.
     in_prior_units : measure Adam's steps in units of each parameter's prior scale, so that
         parameters with wide and narrow priors need about the same number of steps.
     max_seconds : a run that would take longer is shortened, and the learning rate then falls to
-        1 % of its start within this time.
+        1 % of its start, or to zero, within this time.
 
     >>> from anchored import Schedule
     >>> Schedule(epochs=100, batch_size=32).n_steps(n_rows=320)
@@ -75,6 +76,7 @@ class Schedule:
     decay_rate: float = 1.0
     tolerance: float = 0.0
     optimiser: optax.GradientTransformation | None = None
+    fades: bool = False
     in_prior_units: bool = False
     max_seconds: float = math.inf
 
@@ -96,9 +98,14 @@ class Schedule:
         cls, n_steps: int, n_rows: int, batch_size: int, rate: float, tolerance: float = 0.0
     ) -> "Schedule":
         """At least ``n_steps`` steps in whole epochs, at a rate that falls to 1 % of its start."""
-        per_epoch = max(1, n_rows // batch_size)
-        epochs = -(-n_steps // per_epoch)
-        return cls(epochs, batch_size, rate, decay_over(epochs * per_epoch), tolerance)
+        epochs = _epochs(n_steps, n_rows, batch_size)
+        decay = decay_over(epochs * max(1, n_rows // batch_size))
+        return cls(epochs, batch_size, rate, decay, tolerance)
+
+    @classmethod
+    def fading(cls, n_steps: int, n_rows: int, batch_size: int, rate: float) -> "Schedule":
+        """At least ``n_steps`` steps in whole epochs, at a rate that falls evenly to zero."""
+        return cls(_epochs(n_steps, n_rows, batch_size), batch_size, rate, fades=True)
 
     def slower(self, share: float) -> "Schedule":
         """The same schedule at a share of its rate."""
@@ -114,11 +121,12 @@ class Schedule:
         return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
 
     def continued(self, n_steps: int, n_rows: int) -> "Schedule":
-        """One that goes on for ``n_steps`` steps or some more, while the rate falls to 1 % again.
+        """One that goes on for ``n_steps`` steps or some more, while the rate falls once more.
 
         An optimiser of the user's own keeps its rate.
         """
-        made = Schedule.of_steps(n_steps, n_rows, self.batch_size, self.learning_rate)
+        make = Schedule.fading if self.fades else Schedule.of_steps
+        made = make(n_steps, n_rows, self.batch_size, self.learning_rate)
         return dataclasses.replace(
             self, epochs=made.epochs, decay_rate=made.decay_rate, tolerance=0.0
         )
@@ -126,6 +134,11 @@ class Schedule:
     def n_steps(self, n_rows: int) -> int:
         """Optimiser steps of a full run."""
         return self.epochs * max(1, n_rows // self.batch_size)
+
+
+def _epochs(n_steps: int, n_rows: int, batch_size: int) -> int:
+    """Passes over the rows that take at least ``n_steps`` steps."""
+    return -(-n_steps // max(1, n_rows // batch_size))
 
 
 def decay_over(n_steps: int) -> float:
@@ -181,12 +194,14 @@ def begin(
     own: Any,
     extra: Any,
     schedule: Schedule,
+    n_rows: int,
     member_map: MemberMap,
     raveller: Raveller | None = None,
     unit: Params | None = None,
 ) -> EnsembleState:
     """The state before the first step; ``seed`` sets the batch order, which all members share."""
     own_rate = schedule.optimiser is not None
+    fade = 1 / schedule.n_steps(n_rows) if schedule.fades and not own_rate else 0.0
     plan = Plan(loss, schedule.optimiser or _ADAM, schedule.batch_size, member_map, raveller)
     return EnsembleState(
         theta=theta,
@@ -197,6 +212,7 @@ def begin(
         seed=np.uint32(seed),
         log_rate=np.float32(0.0 if own_rate else math.log(schedule.learning_rate)),
         log_decay=np.float32(0.0 if own_rate else math.log(schedule.decay_rate)),
+        fade=np.float32(fade),
         unit=unit,
         plan=plan,
     )
@@ -328,12 +344,24 @@ def _brought_down(state: EnsembleState, schedule: Schedule, n_left: int) -> Ense
     """A faster decay for the steps that are left, such that the rate ends as low as it should."""
     if schedule.optimiser is not None:
         return state
+    if schedule.fades:
+        return _fading_over(state, max(1, n_left))
     done, left = int(state.step) // DECAY_EVERY, max(1, n_left // DECAY_EVERY)
     rate = float(state.log_rate) + float(state.log_decay) * done
     end = math.log(schedule.learning_rate * _FINAL_RATE)
     decay = min(math.log(schedule.decay_rate), (end - rate) / left)
     log_rate, log_decay = np.float32(rate - decay * done), np.float32(decay)
     return dataclasses.replace(state, log_rate=log_rate, log_decay=log_decay)
+
+
+def _fading_over(state: EnsembleState, n_left: int) -> EnsembleState:
+    """With a rate that falls from where it is to zero in ``n_left`` steps."""
+    step, end = int(state.step), int(state.step) + n_left
+    left = max(1 - float(state.fade) * step, 0.0)
+    if left == 0.0:
+        return state
+    log_rate = float(state.log_rate) + math.log(left * end / n_left)
+    return dataclasses.replace(state, log_rate=np.float32(log_rate), fade=np.float32(1 / end))
 
 
 def _check_batch(data: Data, n_rows: int) -> Batch:

@@ -31,7 +31,7 @@ _FIRST_VAR = 1.0  # of the prior of log noise: a deviation of about one
 _DOF = 5.0  # tails while the shape is learned, so that single rows do not rule it
 _N_MEMBERS = 5
 _N_FOLDS = 3
-_STEPS, _RATE = 3_000, 0.01
+_STEPS, _RATE = 1_300, 0.01
 _BATCH_SIZES, _ROWS_PER_BATCH_ROW = (64, 1_024), 20
 
 
@@ -141,7 +141,7 @@ def _learn_shape(
         Residual(),
         Data.make(x, targets, weight),
         n_members=len(who),
-        schedule=Schedule.of_steps(_STEPS, len(x), batch_size, _RATE),
+        schedule=Schedule.fading(_STEPS, len(x), batch_size, _RATE),
         folds=held,
         checkpoint=checkpoint,
     )

@@ -13,7 +13,7 @@ from anchored.core.loss import METHODS
 from anchored.core.networks import MLP
 from anchored.core.packing import Layout, on_parts
 from anchored.core.priors import Prior
-from anchored.core.training import Schedule, decay_over
+from anchored.core.training import Schedule
 from anchored.errors import bad_value
 from anchored.estimators.rows import Rows
 from anchored.estimators.validation import positive, whole
@@ -128,21 +128,21 @@ class Defaults(BaseEstimator):
         """Fill in everything left at "auto"."""
         n_layers = len(self._widths(n_rows)) if self.network is None else 1
         noise_var = float(np.min(getattr(likelihood, "noise_var", 1.0)))
-        uneven = self._relevance_rows if self._has_twin() else tuning.OWN_UNIT_ROWS
+        uneven = evidence.RELEVANCE_ROWS if self._has_twin() else tuning.OWN_UNIT_ROWS
         usual = tuning.default_schedule(n_rows, n_layers, noise_var, uneven)
         given = {name: self._given(name) for name in _SCHEDULE}
         given = {name: value for name, value in given.items() if not is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
         rate = positive("learning_rate", given.get("learning_rate", usual.learning_rate))
-        n_steps = usual.n_steps(n_rows)
-        schedule = Schedule.of_steps(n_steps, n_rows, batch_size, rate, tolerance=tuning.TOLERANCE)
+        n_steps, tolerance = usual.n_steps(n_rows), usual.tolerance
         if "epochs" in given:
-            epochs = whole("epochs", given["epochs"])
-            decay = decay_over(epochs * max(1, n_rows // batch_size))
-            schedule = Schedule(epochs, batch_size, rate, decay)
+            epochs, tolerance = whole("epochs", given["epochs"]), 0.0
+            n_steps = epochs * max(1, n_rows // batch_size)
+        run = n_steps, n_rows, batch_size, rate
+        schedule = Schedule.fading(*run) if usual.fades else Schedule.of_steps(*run, tolerance)
         if "decay_rate" in given:
             decay = positive("decay_rate", given["decay_rate"])
-            schedule = dataclasses.replace(schedule, decay_rate=decay)
+            schedule = dataclasses.replace(schedule, decay_rate=decay, fades=False)
         # What a search found, it found in the units of the parameters themselves.
         in_prior_units = usual.in_prior_units and self._tuned is None
         schedule = dataclasses.replace(schedule, in_prior_units=in_prior_units)

@@ -93,8 +93,8 @@ class TakesRows(Defaults):
         standardiser = self._input_standardiser(x, weight, inputs.encoder)
         if self._takes_ramps(x):
             columns = np.arange(x.shape[1])
-            if inputs.encoder is not None:
-                columns = columns[~inputs.encoder.indicators]
+            if inputs.encoder is not None:  # later days have no ramps that could tell of them
+                columns = columns[~(inputs.encoder.indicators | inputs.encoder.days)]
             standardiser = standardiser.with_ramps(x, weight, columns)
         return Rows(check_range(standardiser.forward(x)), y, weight, groups, standardiser)
 

@@ -92,7 +92,8 @@ def init(network: Network, settings: QSettings, seed: int, n_observed: int) -> Q
     schedule = Schedule(batch_size=settings.batch_size, learning_rate=settings.learning_rate)
     loss, extra = QLoss(network, raveller, settings.double), _extra(settings, ravel(prior.scale))
     unit = extra.scale if settings.in_prior_units else None
-    members = begin(int(order), loss, start, own, extra, schedule, Vmapped(), raveller, unit)
+    run = schedule, settings.capacity, Vmapped()
+    members = begin(int(order), loss, start, own, extra, *run, raveller, unit)
     members = jax.tree.map(jnp.copy, members)  # what is written in place must be owned once
     replay = Replay.make(settings.capacity, n_observed, N_FIXED + n_observed)
     return QState(members, replay, jnp.uint32(seed), jnp.int32(0))

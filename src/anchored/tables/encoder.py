@@ -149,6 +149,13 @@ class Encoder:
         """Whether each feature [feature] is 1 for a level or a missing cell, and 0 elsewhere."""
         return np.array([flag for column in self.columns for flag in column.indicators])
 
+    @property
+    def days(self) -> np.ndarray:
+        """Whether each feature [feature] counts the days of a date, which grow without end."""
+        return np.array(
+            [i == 0 and isinstance(c, Date) for c in self.columns for i in range(len(c.indicators))]
+        )
+
     def transform(self, table: Table) -> np.ndarray:
         """Features [row, feature] of a table with the same columns, in any order."""
         self.check(table.columns)

@@ -5,7 +5,7 @@ import dataclasses
 from anchored.core.training import Schedule
 from anchored.exact.evidence import RELEVANCE_ROWS
 
-N_STEPS = 10_000
+N_STEPS = 3_000
 FEW_ROWS = 500
 OWN_UNIT_ROWS = 1_000  # from which on networks without relevances train in prior units
 MANY_ROWS = 5_000  # from here on a second hidden layer pays
@@ -15,7 +15,7 @@ _ROWS_PER_BATCH_ROW = 100
 _RATE = 0.03
 _SLOW_RATE = 0.01  # of several layers, in the units of the parameters themselves
 _LITTLE_NOISE = 0.01  # share of the variance
-_LONGER = 3
+_LONG = 30_000  # steps in the units of the parameters themselves
 
 
 def default_schedule(
@@ -24,13 +24,14 @@ def default_schedule(
     """For a number of rows and of hidden layers, and noise of a share of the targets' variance.
 
     In units of the prior's scale where relevances make it uneven, which they do from
-    ``relevance_rows`` on. Otherwise, and where little noise asks for a close fit, in the units of
-    the parameters, which takes three times the steps.
+    ``relevance_rows`` on, at a rate that falls evenly to zero. Otherwise, and where little noise
+    asks for a close fit, in the units of the parameters, which takes ten times the steps.
     """
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)
     in_prior_units = n_rows >= relevance_rows and noise_var >= _LITTLE_NOISE
-    rate = _RATE if in_prior_units or n_layers == 1 else _SLOW_RATE
-    n_steps = N_STEPS * (1 if in_prior_units else _LONGER)
-    schedule = Schedule.of_steps(n_steps, n_rows, batch_size, rate, TOLERANCE)
-    return dataclasses.replace(schedule, in_prior_units=in_prior_units)
+    if in_prior_units:
+        schedule = Schedule.fading(N_STEPS, n_rows, batch_size, _RATE)
+        return dataclasses.replace(schedule, in_prior_units=True)
+    rate = _RATE if n_layers == 1 else _SLOW_RATE
+    return Schedule.of_steps(_LONG, n_rows, batch_size, rate, TOLERANCE)

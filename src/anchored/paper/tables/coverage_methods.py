@@ -31,7 +31,7 @@ class MethodSettings:
     """
 
     n_members: int = 10
-    n_steps: int = tuning.N_STEPS
+    n_steps: int = 10_000
     deep_steps: int = 1_000
     deep_rate: float = 0.01
     dropout_rate: float = 0.1
