@@ -55,8 +55,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     From 50 rows on, a column with many values also gets ramps between its quantiles, so that the
     networks can bend along it if the evidence supports that.
 
-    Training takes 3,000 steps of Adam in units of the prior's scale, at a rate that falls evenly
-    from 0.03 to zero. With little noise it takes up to 30,000 steps in the units of the parameters,
+    Training takes as many steps of Adam as there are rows, but at least 3,000 and at most 10,000,
+    in units of the prior's scale, at a rate that falls evenly from 0.03 to zero. With little noise it takes up to 30,000 steps in the units of the parameters,
     at a rate that falls from 0.03 (0.01 with two hidden layers) to 1 % of that, and stops early if
     no member improves any more. Batches have 64 rows (32 below 500 rows, and 1 % of the rows if
     that is more, at most 1,024).

@@ -9,7 +9,6 @@ from anchored.exact.evidence import tune_classification as tune_classification
 from anchored.exact.evidence import tune_regression as tune_regression
 from anchored.tuning.defaults import FEW_ROWS as FEW_ROWS
 from anchored.tuning.defaults import MANY_ROWS as MANY_ROWS
-from anchored.tuning.defaults import N_STEPS as N_STEPS
 from anchored.tuning.defaults import OWN_UNIT_ROWS as OWN_UNIT_ROWS
 from anchored.tuning.defaults import TOLERANCE as TOLERANCE
 from anchored.tuning.defaults import default_schedule as default_schedule

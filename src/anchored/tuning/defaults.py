@@ -5,7 +5,7 @@ import dataclasses
 from anchored.core.training import Schedule
 from anchored.exact.evidence import RELEVANCE_ROWS
 
-N_STEPS = 3_000
+_STEPS = (3_000, 10_000)  # least and most; between them, as many as there are rows
 FEW_ROWS = 500
 OWN_UNIT_ROWS = 1_000  # from which on networks without relevances train in prior units
 MANY_ROWS = 5_000  # from here on a second hidden layer pays
@@ -25,13 +25,14 @@ def default_schedule(
 
     In units of the prior's scale where relevances make it uneven, which they do from
     ``relevance_rows`` on, at a rate that falls evenly to zero. Otherwise, and where little noise
-    asks for a close fit, in the units of the parameters, which takes ten times the steps.
+    asks for a close fit, in the units of the parameters, which takes 30,000 steps.
     """
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)
     in_prior_units = n_rows >= relevance_rows and noise_var >= _LITTLE_NOISE
     if in_prior_units:
-        schedule = Schedule.fading(N_STEPS, n_rows, batch_size, _RATE)
+        n_steps = min(max(n_rows, _STEPS[0]), _STEPS[1])
+        schedule = Schedule.fading(n_steps, n_rows, batch_size, _RATE)
         return dataclasses.replace(schedule, in_prior_units=True)
     rate = _RATE if n_layers == 1 else _SLOW_RATE
     return Schedule.of_steps(_LONG, n_rows, batch_size, rate, TOLERANCE)
