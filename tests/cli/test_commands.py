@@ -234,7 +234,7 @@ def test_export(fitted, folder):
 
 
 def test_classes_from_standard_input(folder, monkeypatch):
-    monkeypatch.setattr(tuning.defaults, "N_STEPS", 2_000)  # whatever else the machine does
+    monkeypatch.setattr(tuning.defaults, "_STEPS", (2_000, 2_000))  # whatever else the machine does
     header, rows = mixed_table(600)
     table = write_csv(folder / "towns.csv", header, rows)
     out = folder / "towns-model"

@@ -56,10 +56,10 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     networks can bend along it if the evidence supports that.
 
     Training takes as many steps of Adam as there are rows, but at least 3,000 and at most 10,000,
-    in units of the prior's scale, at a rate that falls evenly from 0.03 to zero. With little noise it takes up to 30,000 steps in the units of the parameters,
-    at a rate that falls from 0.03 (0.01 with two hidden layers) to 1 % of that, and stops early if
-    no member improves any more. Batches have 64 rows (32 below 500 rows, and 1 % of the rows if
-    that is more, at most 1,024).
+    in units of the prior's scale, at a rate that falls evenly from 0.03 to zero. With little noise
+    it takes up to 30,000 steps in the units of the parameters, at a rate that falls from 0.03 (0.01
+    with two hidden layers) to 1 % of that, and stops early if no member improves any more. Batches
+    have 64 rows (32 below 500 rows, and 1 % of the rows if that is more, at most 1,024).
 
     Held-out rows teach the noise of predictions, its tails, where it is larger, a factor on the
     members' spread, and the width that intervals need (`Predictive.interval`). There are five folds
