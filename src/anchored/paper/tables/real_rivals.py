@@ -102,15 +102,18 @@ def conformal(point: np.ndarray, residuals: np.ndarray) -> Forecast:
 # CatBoost
 
 
-def catboost(task: Task) -> Predict:
-    """A normal of its own for each row, or class probabilities."""
+def catboost(task: Task, patience: int | None = PATIENCE) -> Predict:
+    """A normal of its own for each row, or class probabilities.
+
+    Without ``patience`` all trees are grown.
+    """
     if task.n_classes:
         loss = "Logloss" if task.n_classes == 2 else "MultiClass"
-        held, model = _catboost(task, "CatBoostClassifier", loss, task.y)
+        held, model = _catboost(task, "CatBoostClassifier", loss, task.y, patience)
         return lambda inputs: Forecast(model.predict_proba(_pool(held.reader.read(inputs))))
     location, scale = task.y.mean(), task.y.std()
     z = (task.y - location) / scale
-    held, model = _catboost(task, "CatBoostRegressor", "RMSEWithUncertainty", z)
+    held, model = _catboost(task, "CatBoostRegressor", "RMSEWithUncertainty", z, patience)
 
     def predict(inputs: Table) -> Forecast:
         mean, variance = model.predict(_pool(held.reader.read(inputs))).T
@@ -121,16 +124,18 @@ def catboost(task: Task) -> Predict:
 
 def catboost_conformal(task: Task) -> Predict:
     """The squared error and held-out residuals; regression only."""
-    held, model = _catboost(task, "CatBoostRegressor", "RMSE", task.y)
+    held, model = _catboost(task, "CatBoostRegressor", "RMSE", task.y, PATIENCE)
     residuals = task.y[held.out] - model.predict(_pool(held.whole.take(held.out)))
     return lambda inputs: conformal(model.predict(_pool(held.reader.read(inputs))), residuals)
 
 
-def _catboost(task: Task, kind: str, loss: str, y: np.ndarray) -> tuple[Held, Any]:
+def _catboost(
+    task: Task, kind: str, loss: str, y: np.ndarray, patience: int | None
+) -> tuple[Held, Any]:
     model = getattr(package("catboost", "CatBoost"), kind)(
         iterations=MAX_TREES,
         loss_function=loss,
-        early_stopping_rounds=PATIENCE,
+        early_stopping_rounds=patience,
         random_seed=task.seed,
         thread_count=1,
         allow_writing_files=False,
