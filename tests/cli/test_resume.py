@@ -56,10 +56,10 @@ def test_a_stopped_fit_goes_on_to_the_same_file(table, quick, tmp_path, monkeypa
         patch.setattr(checkpoints.Keeper, "due", lambda keeper: True)
         stopped = fit(table, out, quick)
     assert stopped.exit_code == 130
-    assert f"The same command goes on from {out / '.checkpoint'}" in stopped.output
+    assert f"The same command continues from {out / '.checkpoint'}" in stopped.output
     again = fit(table, out, quick)
     assert again.exit_code == 0, again.output
-    assert f"Going on from the checkpoint in {out / '.checkpoint'}" in again.output
+    assert f"Continuing from the checkpoint in {out / '.checkpoint'}" in again.output
     names = {"model.safetensors", "report.html", "metrics.json"}
     assert {path.name for path in out.iterdir()} == names
     model = "model.safetensors"

@@ -119,7 +119,7 @@ def test_the_command_is_told_where_a_network_is(tmp_path):
     for bad in ("nowhere", "nowhere:net", "json:net"):
         result = runner.invoke(app, [*command, "--network", bad])
         assert result.exit_code == 2
-        assert "--network must be package.module:name" in result.output
+        assert "--network must name a Python object" in result.output
 
 
 def test_own_likelihoods_are_refused(tmp_path):

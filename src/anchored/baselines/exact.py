@@ -90,8 +90,8 @@ class FiniteWidthPosterior:
         dist, n_effective = self.moments(key, problem)
         if n_effective < _MIN_DRAWS:
             warnings.warn(
-                f"Only {n_effective:.0f} effective draws of {self.n_draws:,}: the data tell too "
-                "much about the hidden layer. Raise `n_draws`, or use NUTS.",
+                f"Only {n_effective:.0f} effective draws of {self.n_draws:,}: the data fix the "
+                "hidden layer too closely. Raise `n_draws`, or use NUTS.",
                 stacklevel=2,
             )
         return dist

@@ -79,7 +79,10 @@ def _by_path(rates: tuple[tuple[str, float], ...]) -> optax.GradientTransformati
         for pattern, _ in rates:
             if not fnmatch.filter(paths, pattern):
                 known = ", ".join(paths)
-                raise ValueError(f"`rates` names {pattern!r}, which is no parameter: {known}.")
+                raise ValueError(
+                    f"`rates` names {pattern!r}, which is not a parameter; the "
+                    f"parameters are {known}."
+                )
         return optax.EmptyState()
 
     def update(updates: Params, state: Any, params: Params | None = None):

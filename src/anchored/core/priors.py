@@ -107,7 +107,10 @@ class Prior:
             fitting = [p for p in paths if fnmatch.fnmatchcase(p.replace("/", "."), wanted)]
             if not fitting:
                 known = ", ".join(path.replace("/", ".") for path in paths)
-                raise ValueError(f"`prior` names {pattern!r}, which is no parameter: {known}.")
+                raise ValueError(
+                    f"`prior` names {pattern!r}, which is not a parameter; the "
+                    f"parameters are {known}."
+                )
             for path in fitting:
                 prior = prior.with_leaf(path, variance=variance)
         return prior

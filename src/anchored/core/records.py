@@ -84,7 +84,7 @@ def restored_network(record: NetworkRecord, given: Any) -> Network:
         return _NETWORKS[record.name](**record.fields)
     if given is None:
         raise ModelFileError(
-            f"the file holds a network of your own, {record.name}, and files hold no code. Give "
+            f"the file has a network of your own, {record.name}, and files contain no code. Give "
             f"it again: anchored.load(path, network={record.name}(...))."
         )
     return on_parts(as_network(given), layout_of(record))

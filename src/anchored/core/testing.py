@@ -54,8 +54,8 @@ def _about_start(network: Any, params: Any, x: Any) -> list[str]:
         found.append("It starts differently for the same key: draw from the key alone.")
     if _same(params, other):
         found.append(
-            "It starts the same for every key, so that members differ by their anchors alone: "
-            "draw its weights from the key."
+            "It starts the same for every key, so members differ only in their anchors: draw its "
+            "weights from the key."
         )
     return found
 
@@ -66,10 +66,10 @@ def _about_outputs(network: Any, params: Any, x: Any, outputs: Any) -> list[str]
         return [f"It must return an array [batch, out]; for {n_rows} rows it is {outputs.shape}."]
     found = []
     if not _finite(outputs):
-        found.append("Its outputs are not finite at its start: check its layers and the inputs.")
+        found.append("Its outputs are not finite before training: check its layers and the inputs.")
     elif not np.array_equal(outputs, network.apply(params, x)):
         found.append(
-            "Its outputs differ when it is asked again: it draws random numbers or keeps a state. "
+            "Its outputs differ when it is called twice: it draws random numbers or keeps a state. "
             "A member must be a function of its parameters and inputs alone."
         )
     elif n_rows > 1:

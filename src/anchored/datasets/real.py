@@ -54,8 +54,8 @@ def load_real(name: str, data_dir: str | Path | None = None) -> Rows:
     table = _from_folder(record, data_dir) or _from_source(record)
     if table.shape != (record.shape[0], record.shape[1] + 1):
         raise ValueError(
-            f"The table {name} has {table.shape} rows and columns; need {record.shape} and the "
-            f"target. It must be {record.origin}."
+            f"The table {name} has {table.shape} rows and columns; it must have {record.shape} "
+            f"and the target. It must be {record.origin}."
         )
     cells = table.columns[record.target]
     if record.task == "classification":
@@ -70,7 +70,7 @@ def _from_folder(record: RealTable, data_dir: str | Path | None) -> Table | None
     if hashlib.sha256(path.read_bytes()).hexdigest() != record.sha256:
         raise ValueError(
             f"{path} is not the table {record.name}: its sha256 is not {record.sha256}. It must be "
-            f"{record.origin}. If you remove it, the right one is made."
+            f"{record.origin}. Remove it, and the right one will be made."
         )
     return read_table(path)
 

@@ -73,7 +73,9 @@ def _read_archive(path: Path) -> Texts:
                     assert content is not None  # it is a file
                     found[part].append((kind == "pos", int(number), content.read().decode()))
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise ValueError(f"{path} is not a whole tar.gz file ({error}). Get it again.") from error
+        raise ValueError(
+            f"{path} is not a complete tar.gz file ({error}). Get it again."
+        ) from error
     arrays = []
     for reviews in found.values():
         reviews.sort()

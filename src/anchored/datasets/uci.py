@@ -35,8 +35,9 @@ def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray,
     path, x, y = read(table, data_dir)
     if x.shape != table.shape or y.shape != table.shape[:1]:
         raise ValueError(
-            f"{path} is not the table {name}: it holds features {x.shape} and targets {y.shape}; "
-            f"need {table.shape} and {table.shape[:1]}. If you remove it, the right one is fetched."
+            f"{path} is not the table {name}: it has features {x.shape} and targets {y.shape}; "
+            f"they must be {table.shape} and {table.shape[:1]}. Remove it, and the right one will "
+            "be fetched."
         )
     return x, y
 

@@ -119,8 +119,8 @@ def probabilities(dist: Predictive) -> np.ndarray:
         p = dist.mean.reshape(len(dist.mean), -1)[:, 0]
         return np.stack([1 - p, p], axis=1)
     raise TypeError(
-        f"`dist` must have classes or be continuous; this one is {dist.family!r}. For counts give "
-        "the costs of a continuous predictive of their mean."
+        f"`dist` must have classes or be continuous; this one is {dist.family!r}. For counts, use "
+        "a continuous predictive of their mean."
     )
 
 
@@ -237,7 +237,7 @@ def choose_reject(
     fine = np.flatnonzero(told & (bound <= most_cost))
     if not len(fine):
         raise ValueError(
-            f"`most_cost` {most_cost:g} is not kept by the surest rows: they cost "
+            f"`most_cost` {most_cost:g} cannot be met: even the surest rows cost "
             f"{curve.risk[told][0]:.4g} on average. Raise it, or reject all rows."
         )
     return float(curve.threshold[fine[-1]])

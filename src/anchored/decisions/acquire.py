@@ -171,7 +171,7 @@ def diverse(
 def _with_members(dist: Predictive) -> Predictive:
     dist = dist.on_own_scale
     if dist.members is None or len(dist.members) < 2:
-        raise ValueError("`model` must have two members or more: one alone does not disagree.")
+        raise ValueError("`model` must have two members or more: a single one cannot disagree.")
     if dist.family not in (*CONTINUOUS, "categorical"):
         raise ValueError(
             f"`model` must predict numbers or classes; this one is {dist.family!r}. Take "

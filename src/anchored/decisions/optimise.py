@@ -134,7 +134,7 @@ class Optimiser:
         """The best of the points told that keep all constraints."""
         feasible = [told for told in self.told if told.is_feasible]
         if not feasible:
-            raise ValueError("No point told so far has a value and keeps the constraints.")
+            raise ValueError("No point told so far has a value and meets all constraints.")
         return min(feasible, key=lambda told: self._sign * told.y)
 
     @property

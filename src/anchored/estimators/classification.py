@@ -282,7 +282,7 @@ def _numbers(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"`y` has the label {y[unknown].tolist()[0]!r}, which is not among the classes "
             f"{classes.tolist()}. Give all labels as `classes` in the first `partial_fit`, or fit "
-            "anew."
+            "again."
         )
     return places.astype(np.float64)[:, None]
 

@@ -24,8 +24,8 @@ def report_fold_failures(others: Ensemble, folds: Folds, what: str, used: bool) 
     elif n_lost:
         warnings.warn(
             f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
-            f"diverged twice, too many to say anything about held-out rows: {what} from nothing "
-            "but the training rows. Lower `learning_rate`, or check the data for extreme values.",
+            f"diverged twice. Too few remain to predict held-out rows, so {what} from the "
+            "training rows alone. Lower `learning_rate`, or check the data for extreme values.",
             HealthWarning,
             stacklevel=4,
         )

@@ -110,7 +110,7 @@ def check_memory(n_rows: int, n_inputs: int, ramped: bool) -> None:
     free = memory.available()
     if need > free:
         raise MemoryError(
-            f"`X` has {n_rows:,} rows of {n_inputs} numbers: to fit them takes about "
+            f"`X` has {n_rows:,} rows of {n_inputs} numbers: fitting them needs about "
             f"{_size(need)} of memory, and {_size(free)} are free. Give a `numpy.memmap` or the "
             "path of a Parquet file, which are read batch by batch, or a part of the rows."
         )

@@ -54,8 +54,8 @@ def write(
     coverage = checked_coverage(coverage)
     if fitted.sampled is not None:
         raise ModelFileError(
-            f"The model has a likelihood of its own, {fitted.sampled.name}, whose predictive is "
-            "one of samples, and an ONNX graph draws none. Use `anchored.load` to predict."
+            f"The model has its own likelihood, {fitted.sampled.name}. Its predictions are "
+            "samples, which an ONNX graph cannot draw. Use `anchored.load` to predict."
         )
     graph, dtype = Graph(), type_of(fitted.members.params)
     inputs, x = _inputs(graph, fitted, dtype)
@@ -116,7 +116,7 @@ def _outputs(graph: Graph, fitted: FittedModel, rows: str, networks: Networks | 
         outputs = dense_outputs(graph, rows, members.network, members.params)
     elif networks is None:
         raise ModelFileError(
-            f"The model has a {members.network.name}, and only MLP networks are exported without "
+            f"The model has a {members.network.name}; only MLP networks can be exported without "
             "JAX. Use `export_onnx` of the estimator: anchored.load(path, ...).export_onnx(...)."
         )
     else:

@@ -42,13 +42,13 @@ def of(fitted: FittedModel, name: str = "the model") -> "Predictor":
     network = fitted.members.network
     if not network.is_dense:
         raise ModelFileError(
-            f"{name} holds a {network.name}, and only MLP networks are predicted without JAX. "
-            "Use `anchored.load` for this one."
+            f"{name} contains a {network.name}; only MLP networks can predict without JAX. Use "
+            "`anchored.load` for this one."
         )
     if fitted.sampled is not None:
         raise ModelFileError(
-            f"{name} has a likelihood of its own, {fitted.sampled.name}, which is not predicted "
-            "without JAX. Use `anchored.load` for this one."
+            f"{name} has its own likelihood, {fitted.sampled.name}, which cannot predict without "
+            "JAX. Use `anchored.load` for this one."
         )
     coverage = fitted.provenance.get("coverage", COVERAGE)
     if not (isinstance(coverage, float) and 0 < coverage < 1):

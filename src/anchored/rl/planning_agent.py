@@ -127,8 +127,8 @@ class PlanningAgent:
             self._begin(*sizes)
         if (self.model_.n_observed, len(self.bounds_.low)) != (sizes[0], len(sizes[1])):
             raise ValueError(
-                f"`env` has {sizes[0]} observed numbers and {len(sizes[1])} actions; the agent has "
-                f"learnt with {self.model_.n_observed} and {len(self.bounds_.low)}."
+                f"`env` has {sizes[0]} observed numbers and {len(sizes[1])} actions; the agent "
+                f"has learned with {self.model_.n_observed} and {len(self.bounds_.low)}."
             )
         for number in range(len(self.returns_), n_trials):
             trial = self._trial(env, number)
@@ -187,7 +187,7 @@ class PlanningAgent:
         try:
             return _read(path, reward, features)
         except ModelFileError as error:
-            raise ModelFileError(f"{path} holds no agent that can be used: {error}") from error
+            raise ModelFileError(f"{path} cannot be used as an agent: {error}") from error
 
     def _begin(self, n_observed: int, low: np.ndarray, high: np.ndarray) -> None:
         self.model_ = DynamicsModel.begin(
@@ -206,15 +206,17 @@ class PlanningAgent:
         """Go on from another agent, which must have been made alike."""
         if (other.settings, other.seed) != (self.settings, self.seed):
             raise ValueError(
-                "`checkpoint` is of an agent with other settings or another seed: give another "
-                "file, or the agent its settings."
+                "`checkpoint` is from an agent with other settings or another seed: give another "
+                "file, or make the agent with the same settings and seed."
             )
         self.model_, self.bounds_, self.returns_ = other.model_, other.bounds_, other.returns_
         self.reset()
 
     def _fitted(self) -> DynamicsModel:
         if not hasattr(self, "model_"):
-            raise RuntimeError("the agent has learnt nothing yet: call `fit(env, n_trials)` first.")
+            raise RuntimeError(
+                "the agent has learned nothing yet: call `fit(env, n_trials)` first."
+            )
         return self.model_
 
     def _key(self, number: int):
@@ -258,8 +260,8 @@ def _read(path: str | Path, reward: Reward | None, features: Features | None) ->
     fields, arrays = keeping.read(path, _KIND, PlanningAgent.__name__)
     for name, given in (("reward", reward), ("features", features)):
         if fields.flag(f"own_{name}") != (given is not None):
-            how = "again" if given is None else "not: it was saved without"
-            raise ModelFileError(f"files hold no code: give `{name}` {how}.")
+            how = "again" if given is None else "only if it was saved with one"
+            raise ModelFileError(f"files contain no code: give `{name}` {how}.")
     settings = _settings(fields.plain_object("settings"), fields.text("planner", _PLANNERS))
     agent = PlanningAgent(reward, features, settings, fields.whole("seed"))
     low, high = keeping.vectors(arrays, "bounds", Bounds._fields)

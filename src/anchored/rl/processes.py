@@ -61,8 +61,9 @@ class Processes:
         except EOFError as error:
             self.close()
             raise RuntimeError(
-                "a process that plays episodes stopped silently. If it has no memory left, "
-                "use fewer; if `make` is not of a module that can be imported, put it into one."
+                "a process that plays episodes stopped without an error. If memory ran out, use "
+                "fewer processes; if `make` is not in a module that can be imported, move it into "
+                "one."
             ) from error
         if isinstance(answer, BaseException):
             self.close()

@@ -256,8 +256,8 @@ class QAgent:
         if about != mine:
             other = [name for name in mine if mine[name] != about[name]]
             raise ValueError(
-                f"`checkpoint` {file.parent} is of a run with another {', '.join(other)}; "
-                "give another folder, or the agent it is of."
+                f"`checkpoint` {file.parent} is from a run with another {', '.join(other)}; give "
+                "another folder, or the agent of that run."
             )
         self._fill(arrays)
 

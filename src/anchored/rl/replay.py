@@ -71,8 +71,8 @@ class Replay:
         keep = jnp.ones(len(x), bool) if keep is None else keep
         if not is_traced((self, keep)) and int(keep.sum()) > self.capacity:
             raise ValueError(
-                f"`x` has {int(keep.sum())} rows and the buffer holds {self.capacity}; make it "
-                "with a larger `capacity`."
+                f"`x` has {int(keep.sum())} rows and the buffer has room for {self.capacity}; "
+                "make it with a larger `capacity`."
             )
         order = self.n_seen + jnp.cumsum(keep) - 1
         place = jnp.where(keep, order % self.capacity, self.capacity)  # beyond the end: dropped

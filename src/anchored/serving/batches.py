@@ -92,7 +92,7 @@ def as_predictor(model: Any) -> Predictor:
     else:
         raise TypeError(
             "`model` must be the path of a model file, a fitted estimator or what "
-            f"`anchored.runtime.load` gives; got {type(model).__name__}."
+            "`anchored.runtime.load` returns; got {type(model).__name__}."
         )
     encoder_of(predictor)
     return predictor
@@ -102,8 +102,8 @@ def encoder_of(predictor: Predictor) -> Encoder:
     """How the model reads tables."""
     if predictor.encoder is None:
         raise ValueError(
-            "this model was fitted on an array, so it knows no columns. Fit it on a data frame or "
-            "by `anchored fit` to predict tables."
+            "this model was fitted on an array, so it has no column names. Fit it on a data frame "
+            "or with `anchored fit` to predict tables."
         )
     return predictor.encoder
 
@@ -152,7 +152,9 @@ def _kept_field(given: Any, name: str, made: dict[str, Any]) -> Any:
         )
     if given is None or name not in given.names:
         there = listed(map(shown, [] if given is None else given.names)) or "none"
-        raise TableError(f"`keep` has {shown(name)}; the columns there are {there}.")
+        raise TableError(
+            f"`keep` names {shown(name)}, which is not a column; the columns are {there}."
+        )
     return given.field(name)
 
 

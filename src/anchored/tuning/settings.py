@@ -75,7 +75,7 @@ class Settings:
         try:
             return cls(**_fields(Path(path)))
         except ValueError as error:
-            raise ValueError(f"{path} does not hold settings: {error}") from error
+            raise ValueError(f"{path} does not contain settings: {error}") from error
 
 
 def _fields(path: Path) -> dict:
