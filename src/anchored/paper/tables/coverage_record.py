@@ -105,7 +105,7 @@ def tables(record: Record) -> list[Table]:
         made.append(_levels(results, title, main_of(cases)))
         for what, words in _WHAT.items():
             for region in REGIONS:
-                held = f"{title}: {words} held by {_LEVEL} bands, {region} the data, %"
+                held = f"{title}: {words} covered by {_LEVEL} bands, {region} the data, %"
                 score = covered(what, region)
                 made.append(_by_problem(held, results, cases, results.mean, score, percent))
         for region in REGIONS:
@@ -135,7 +135,7 @@ def _levels(results: Results, title: str, main: list[Case]) -> Table:
     last = f"beyond all draws, inside / outside ({100 * BY_CHANCE:.0f} % by chance)"
     levels = " / ".join(f"{100 * level:.0f}" for level in LEVELS)
     names = ", ".join(case.name for case in main)
-    title = f"{title}: share held at {levels} %, mean over {names}"
+    title = f"{title}: share covered at {levels} %, mean over {names}"
     return Table(title, ["method", *header, last], rows)
 
 
