@@ -318,7 +318,7 @@ def test_the_page_says_in_a_word_what_the_record_shows():
     assert "| exact GP | right (90 ± 1 %) | right (90 ± 1 %) |" in text
     assert "| anchored | too sure (50 ± 1 %) | too sure (50 ± 1 %) |" in text
     assert "(pictures/cpu/table-coverage.png)" in text
-    assert "24 fits, 60 s on 2 cores" in text
+    assert "24 fits, 60 s on 2 cores" in " ".join(text.split())
     assert "one hidden layer of 50 ReLU nodes" in text
 
 

@@ -29,7 +29,7 @@ from anchored.typing import Array, Params
 
 @dataclasses.dataclass(frozen=True)
 class MCDropout:
-    """One `MLP` with dropout of hidden nodes, predicted many times over."""
+    """One `MLP` with dropout of hidden nodes, which predicts many times."""
 
     rate: float = 0.4
     schedule: Schedule = Schedule(epochs=4000, learning_rate=0.005)

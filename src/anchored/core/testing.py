@@ -1,4 +1,4 @@
-"""A conformance kit: what is wrong with a network, in words, before it is trained."""
+"""Checks of a network before it is trained, with results in words."""
 
 from typing import Any
 
@@ -18,9 +18,10 @@ _MOST_SHOWN = 3  # leaves named in one sentence
 def check_network(module: Any, x: Any) -> list[str]:
     """What is wrong with a network for inputs like ``x``: a list of sentences, or none.
 
-    ``module`` is whatever `fit_ensemble` takes. Looked at are its start (finite, another for
-    another key, the same for the same), its outputs (shape, finite, the same when asked again,
-    rows apart from one another), its parameters (real, all used) and its gradients.
+    ``module`` is anything that `fit_ensemble` accepts. The checks cover its start (finite,
+    different for different keys, equal for equal keys), its outputs (shape, finite, equal when
+    called twice, each row independent of the others), its parameters (real, all used) and its
+    gradients.
 
     Examples
     --------

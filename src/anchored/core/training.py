@@ -54,15 +54,14 @@ class Schedule:
     epochs : passes over the data, at most.
     batch_size : rows in a step; at or above the number of rows, every step sees all of them.
     learning_rate, decay_rate : Adam's rate, and the factor it is multiplied by every 20 steps.
-    tolerance : stop once the objective of every member has changed, in three checks running
-        of up to 1,000 steps each, by less than this share of all it has gained since the
-        first, or of max(1, |objective|). 0 trains to the end.
-    optimiser : an optax transformation used as it is, in place of Adam; the two rates above
-        are then ignored.
+    tolerance : stop when the objective of every member has settled: in three checks in a row, up to
+        1,000 steps apart, it changed by less than this share of its total gain, or of max(1,
+        |objective|). 0 trains to the end.
+    optimiser : an optax transformation that replaces Adam; the two rates above are then ignored.
     in_prior_units : measure Adam's steps in units of each parameter's prior scale, so that
         parameters with wide and narrow priors need about the same number of steps.
-    max_seconds : a run that would take longer is shortened, and the learning rate then falls to
-        1 % of its start within this time.
+    max_seconds : a run that would take longer is shortened; the learning rate then falls to 1 % of
+        its start within this time.
 
     >>> from anchored import Schedule
     >>> Schedule(epochs=100, batch_size=32).n_steps(n_rows=320)
@@ -95,7 +94,9 @@ class Schedule:
     def of_steps(
         cls, n_steps: int, n_rows: int, batch_size: int, rate: float, tolerance: float = 0.0
     ) -> "Schedule":
-        """At least ``n_steps`` steps in whole epochs, at a rate that falls to 1 % of its start."""
+        """A schedule of at least ``n_steps`` steps in whole epochs; the rate falls to 1 % of its
+        start.
+        """
         per_epoch = max(1, n_rows // batch_size)
         epochs = -(-n_steps // per_epoch)
         return cls(epochs, batch_size, rate, decay_over(epochs * per_epoch), tolerance)
@@ -108,15 +109,15 @@ class Schedule:
         return dataclasses.replace(self, learning_rate=self.learning_rate * share)
 
     def of_last_layer(self) -> "Schedule":
-        """The same schedule for a tuple of layers, of which the last alone moves."""
+        """The same schedule for a tuple of layers, of which only the last is trained."""
         if self.optimiser is None:  # Adam leaves what has no gradient where it is
             return self
         return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
 
     def continued(self, n_steps: int, n_rows: int) -> "Schedule":
-        """One that goes on for ``n_steps`` steps or some more, while the rate falls to 1 % again.
+        """A schedule for ``n_steps`` steps or a few more, in which the rate falls to 1 % again.
 
-        An optimiser of the user's own keeps its rate.
+        Your own optimiser keeps its rate.
         """
         made = Schedule.of_steps(n_steps, n_rows, self.batch_size, self.learning_rate)
         return dataclasses.replace(

@@ -26,7 +26,7 @@ _N_BATCHES = 5  # files that CIFAR-10's training part comes in
 class Images(NamedTuple):
     """Images from 0 to 255, and class numbers [batch], all uint8.
 
-    Grey images are [batch, 28, 28], those of CIFAR-10 [batch, 32, 32, 3].
+    Grey images are [batch, 28, 28]; images of CIFAR-10 are [batch, 32, 32, 3].
     """
 
     train_x: np.ndarray
@@ -38,8 +38,8 @@ class Images(NamedTuple):
 def load_images(name: str, data_dir: str | Path | None = None) -> Images:
     """Training and test images of one of the registry's ``IMAGES``, with their labels.
 
-    ``cifar-10`` may be a part only: from a folder that has some of its five training batches come
-    these, 10,000 images each. The whole has ``describe(name).n_train``.
+    ``cifar-10`` may be incomplete: if a folder has only some of the five training batches, you get
+    these, with 10,000 images each. All of them have ``describe(name).n_train`` images.
     """
     if name not in IMAGES:
         raise unknown_name("name", name, IMAGES)

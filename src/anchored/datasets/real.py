@@ -43,7 +43,7 @@ class RealSplit(NamedTuple):
 
 
 def load_real(name: str, data_dir: str | Path | None = None) -> Rows:
-    """The inputs and the target of one of `REAL`; a file of another content is refused."""
+    """The inputs and the target of one of the tables in `REAL`; the file's sha256 is checked."""
     if name not in REAL:
         raise unknown_name("name", name, REAL)
     record = REAL[name]
@@ -121,10 +121,10 @@ def _with_different_names(content: bytes) -> bytes:
 
 
 def split_real(name: str, rows: Rows, seed: int, max_train: int | None = None) -> RealSplit:
-    """Four fifths of the rows to train on, at most ``max_train`` of them, and a fifth to test with.
+    """Four fifths of the rows for training, at most ``max_train`` of them, and a fifth for testing.
 
-    A random split has its own rows for each seed. A split by time has the last fifth as its test
-    whatever the seed. Test rows of a class that no training row has are left out.
+    A random split draws other rows for each seed. A split by time always tests on the last fifth.
+    Test rows whose class does not occur in the training rows are left out.
     """
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise bad_value("seed", seed, "a whole number that is not negative")

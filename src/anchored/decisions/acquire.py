@@ -42,14 +42,14 @@ def acquire(
     ----------
     model : a fitted `AnchoredRegressor` or `AnchoredClassifier`.
     X : rows without labels.
-    n : how many to take.
-    method : "variance" (the largest fall of the variance of all predictions; for classes of that
-        of the probabilities), "bald" (for classes, the most joint information about the members),
-        "diverse" (far from each other and from ``labelled`` rows, whatever the members say),
+    n : number of rows to choose.
+    method : "variance" (reduces the variance of all predictions most; for classes, that of the
+        probabilities), "bald" (for classes: the most joint information about the members),
+        "diverse" (far from each other and from ``labelled`` rows, without asking the members),
         "random", or "auto": variance for numbers and bald for classes.
-    targets : rows where predictions matter, if not ``X`` itself; for "variance".
-    labelled : rows that have labels, which "diverse" keeps away from.
-    random_state : seed of what is random.
+    targets : rows whose predictions matter, for "variance"; by default ``X``.
+    labelled : rows that have labels; "diverse" stays away from them.
+    random_state : seed of everything random.
 
     Examples
     --------

@@ -88,9 +88,9 @@ class Processes:
 
 
 def in_processes(make: Callable[[], Any], n: int = 2, max_steps: int = 1000) -> Processes:
-    """``n`` environments of ``make()``, a function of a module, in as many processes.
+    """``n`` environments from ``make()``, a function in a module, each in its own process.
 
-    Hand it to `QAgent.fit` in place of an environment.
+    Pass it to `QAgent.fit` instead of an environment.
     """
     return Processes(make, n, max_steps)
 

@@ -33,20 +33,21 @@ def predict_batches(
     coverage: float | None = None,
     keep: Sequence[str] = (),
 ) -> Iterator[Any]:
-    """Predictions of Arrow record batches as Arrow record batches, row by row in their order.
+    """Predictions for Arrow record batches as Arrow record batches, with the rows in the same
+    order.
 
     Parameters
     ----------
-    model : path of a model file, a fitted estimator, or what `anchored.runtime.load` gives.
-    batches : record batches or tables of Arrow with the columns that the model was fitted on, in
-        any order. Other columns do not matter.
-    coverage : share of targets that intervals should hold; None for that of the model.
-    keep : columns of the batches to hand on, before the predictions.
+    model : path of a model file, a fitted estimator, or what `anchored.runtime.load` returns.
+    batches : Arrow record batches or tables with the columns that the model was fitted on, in any
+        order. Other columns are ignored.
+    coverage : share of targets that intervals should contain; by default that of the model.
+    keep : columns of the batches to copy into the result, before the predictions.
 
     Yields
     ------
-    record batches with the columns that `anchored predict` writes. What is wrong with a row is a
-    `anchored.errors.TableError` that names the column and the row, counted over all batches.
+    record batches with the columns that `anchored predict` writes. If a row is wrong, an
+    `anchored.errors.TableError` names the column and the row, counted over all batches.
     """
     predictor = as_predictor(model)
     coverage = checked_coverage(predictor.coverage if coverage is None else coverage)
@@ -60,8 +61,8 @@ def predict_reader(
 
     Parameters
     ----------
-    source : anything that hands out a stream of Arrow batches: a ``RecordBatchReader``, a table,
-        a relation of DuckDB, a data frame of Polars or pandas.
+    source : anything that can stream Arrow batches: a ``RecordBatchReader``, a table, a DuckDB
+        relation, a Polars or pandas data frame.
     """
     pa = arrow.pyarrow()
     reader = pa.RecordBatchReader.from_stream(source)

@@ -47,7 +47,7 @@ def anchor_penalty(
 ) -> torch.Tensor:
     """sum_i (theta_i - anchor_i)^2 / prior_var_i / (2 N), to add to a mean over a batch.
 
-    ``n_rows`` is N, the rows of the whole training set and not of the batch.
+    ``n_rows`` is N, the number of rows in the whole training set, not in the batch.
     """
     if not n_rows > 0:
         raise bad_value("n_rows", n_rows, "the positive number of rows of the training set")

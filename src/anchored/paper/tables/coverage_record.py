@@ -110,7 +110,7 @@ def tables(record: Record) -> list[Table]:
                 made.append(_by_problem(held, results, cases, results.mean, score, percent))
         for region in REGIONS:
             beside = METHODS[reference(cases[0])].words
-            wide = f"{title}: epistemic variance over that of {beside}, {region} the data"
+            wide = f"{title}: epistemic variance divided by that of {beside}, {region} the data"
             score = log_var(region)
             made.append(_by_problem(wide, results, cases, results.less_reference, score, _ratio))
     return made
