@@ -147,8 +147,8 @@ def batched_section() -> str:
     text = f"""Made from a record by `python -m benchmarks.surrogates`, after the protocol of Li
 et al. (2024), "A study of Bayesian neural network surrogates for Bayesian optimization". Ten
 random points
-are followed by batches of {BATCH}. Each point of a batch is the best point of one member or of one
-drawn function. Their deep ensemble is rebuilt as members that are pulled to zero and see random 80 %
+are followed by batches of {BATCH}. Each point of a batch is the best point of one member or of
+one drawn function. Their deep ensemble is rebuilt as members that are pulled to zero and see random 80 %
 parts of the rows."""
     lines = []
     for name, found in runs.items():
@@ -200,10 +200,11 @@ def labelled_section() -> str:
     header = ("table", "seeds", *(f"error, {w}" for w in WAYS), *(f"labels, {w}" for w in WAYS))
     text = f"""Made from a record by `python -m benchmarks.active_learning`. In each table,
 {s["pool"]:,} rows are the pool and {s["test"]:,} other rows are the test. A search starts with
-{s["first"]} random labels and adds {s["batch"]} at a time, up to {s["most"]}, half of the pool. Errors at the end
+{s["first"]} random labels and adds {s["batch"]} at a time, up to {s["most"]}, half of the pool.
+Errors at the end
 are root mean squared errors of the logarithm of the target (car_price, ikea) or log losses (hmeq),
-with standard errors over seeds. The labels needed are the smallest number with a mean error at or
-below that of {s["most"]} random labels. `members` is variance reduction for numbers and joint information for
+with standard errors over seeds. The labels needed are the smallest number with a mean error at
+or below that of {s["most"]} random labels. `members` is variance reduction for numbers and joint information for
 classes."""
     return "\n".join([LABELLED, fill(text, 100), "", table(header, rows), "", *lines, ""])
 
