@@ -148,8 +148,8 @@ def batched_section() -> str:
 et al. (2024), "A study of Bayesian neural network surrogates for Bayesian optimization". Ten
 random points
 are followed by batches of {BATCH}. Each point of a batch is the best point of one member or of
-one drawn function. Their deep ensemble is rebuilt as members that are pulled to zero and see random 80 %
-parts of the rows."""
+one drawn function. Their deep ensemble is rebuilt as members that are pulled to zero and see
+random 80 % parts of the rows."""
     lines = []
     for name, found in runs.items():
         order = sorted(found, key=lambda m: found[m][:, -1].mean())
@@ -204,8 +204,8 @@ def labelled_section() -> str:
 Errors at the end
 are root mean squared errors of the logarithm of the target (car_price, ikea) or log losses (hmeq),
 with standard errors over seeds. The labels needed are the smallest number with a mean error at
-or below that of {s["most"]} random labels. `members` is variance reduction for numbers and joint information for
-classes."""
+or below that of {s["most"]} random labels. `members` is variance reduction for
+numbers and joint information for classes."""
     return "\n".join([LABELLED, fill(text, 100), "", table(header, rows), "", *lines, ""])
 
 

@@ -210,7 +210,9 @@ def _of_known_classes(y, train, test, target: str, notes: list[str]) -> np.ndarr
     if not known.all():
         notes.append(f"{(~known).sum()} test rows are left out: no training row has their class.")
     if not known.any():
-        raise TableError("no row is left to test on: the test rows have only classes that no training row has.")
+        raise TableError(
+            "no row is left to test on: the test rows have only classes that no training row has."
+        )
     return test[known]
 
 
