@@ -36,9 +36,9 @@ def nll(dist: Dist, y) -> float:
     """Mean negative log density of the observed rows, in nats; lower is better.
 
     It depends on the target's units: numbers a thousand times smaller lower it by log(1000) for
-    each output. The right normal of deviation s has 1.42 + log(s). The density of draws is a kernel
-    estimate, a little wider than the true distribution. For a `Predictive` of classes this is
-    `log_loss`.
+    each output. A correct normal forecast of deviation s scores 1.42 + log(s). The density of draws
+    is a kernel estimate, a little wider than the true distribution. For a `Predictive` of classes
+    this is `log_loss`.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -72,7 +72,7 @@ def interval_score(dist: Dist, y, level: float) -> float:
 
     The penalty is 2 / (1 - level) times the distance to the interval, so both wide intervals and
     misses are costly (Gneiting and Raftery 2007). In the target's units; lower is better.
-    The right normal of deviation s has 4.13 s at 90 %.
+    A correct normal forecast of deviation s scores 4.13 s at 90 %.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -89,8 +89,8 @@ def crps(dist: Dist, y) -> float:
     """Mean continuous ranked probability score, in the target's units; lower is better.
 
     It measures accuracy and calibration together and is less sensitive to outliers than `nll`.
-    For a point forecast it is the mean absolute error; the right normal of deviation s has 0.56 s.
-    For draws it is the fair estimate, which is unbiased for any number of draws.
+    For a point forecast it is the mean absolute error; a correct normal forecast of deviation s
+    scores 0.56 s. For draws it is the fair estimate, which is unbiased for any number of draws.
 
     >>> import numpy as np
     >>> from anchored import metrics
