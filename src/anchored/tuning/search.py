@@ -61,7 +61,7 @@ class Space:
         for name in ("batch_size", "learning_rate", "steps", "decay_rate"):
             least, most = getattr(self, name)
             if not 0 < least <= most < (1 if name == "decay_rate" else math.inf):
-                raise bad_value(name, (least, most), "the least and the most of a range above 0")
+                raise bad_value(name, (least, most), "two numbers above 0, the lower one first")
 
 
 class Trial(NamedTuple):
