@@ -42,8 +42,8 @@ class QSettings:
     value_scale : reward that a network output of 1 means. Use about the largest possible return,
         for example 1 / (1 - gamma) for rewards of 1.
     prior_scale : prior deviation of an output, in units of ``value_scale``.
-    first_var : prior variance of the biases of the first layer, and of its weights times the number
-        of inputs.
+    first_var : prior variance of the first layer's biases; its weights have this variance divided
+        by the number of inputs.
     learning_rate, batch_size : settings of Adam.
     in_prior_units : Adam's steps are in units of the prior's scale of each parameter. Layers that
         all inputs share then move little compared with the weights of a single input.
