@@ -162,7 +162,7 @@ def init_ensemble(
     folds: Folds | None = None,
     member_map: MemberMap | None = None,
 ) -> EnsembleState:
-    """Members before their first step: `advance` trains them, `objective` looks at them.
+    """Members before their first step: `advance` trains them, `objective` evaluates them.
 
     The arguments are those of `fit_ensemble`. Only the shapes, the capacity and the rows of
     ``folds`` in ``data`` matter, and only the batch size, the rates and the optimiser in

@@ -55,7 +55,9 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """The number of numbers: one for each word, one for padding, one for unknown words."""
+        """How many numbers are in use: one for each word, one for padding, one for unknown
+        words.
+        """
         return len(self.words) + _FIRST
 
     @property

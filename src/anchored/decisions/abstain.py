@@ -179,7 +179,7 @@ class CostCoverage:
 
     Attributes
     ----------
-    threshold : [point] expected cost up to which rows are accepted, rising.
+    threshold : [point] expected cost up to which rows are accepted, in rising order.
     coverage : [point] share of the rows that are accepted.
     risk : [point] their mean cost.
     risk_error : [point] its standard error.
