@@ -131,14 +131,14 @@ def verdict(runs: dict[str, dict[str, np.ndarray]]) -> str:
         for found in several
     )
     end = (
-        "Among problems with several seeds, it is within one standard error of GP-EI, or better, on "
-        f"{near} of {len(several)}."
+        "Among problems with several seeds, it is within one standard error of GP-EI, or better, "
+        f"on {near} of {len(several)}."
     )
     lone = sum(len(r[DEFAULT]) == 1 for r in runs.values())
     if lone:
         end += (
-            f" {lone} of {len(runs)} problems have one seed and no error bar, so they do not rank the "
-            "methods."
+            f" {lone} of {len(runs)} problems have one seed and no error bar, so they do not rank "
+            "the methods."
         )
     return f"The mean regret of `{DEFAULT}` is {', '.join(text)} problems. {end}"
 

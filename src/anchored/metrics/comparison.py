@@ -37,7 +37,7 @@ def wasserstein(exact: Dist, dist: Dist) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class GPComparison:
-    """An ensemble beside its infinite-width twin, averaged over rows and outputs.
+    """Comparison of an ensemble with its infinite-width twin, averaged over rows and outputs.
 
     Attributes
     ----------

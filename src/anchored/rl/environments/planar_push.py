@@ -32,7 +32,7 @@ class Places(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PlanarPush:
-    """A `PureEnvironment`: each step costs 1 until the goal is reached; the episode does not end
+    """A `PureEnvironment`: a step costs 1 unless the cube is at the goal; the episode does not end
     there.
 
     Parameters
