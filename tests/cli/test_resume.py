@@ -95,7 +95,7 @@ def test_large_files_are_fitted_from_a_folder(quick, tmp_path, monkeypatch):
     files = [str(tmp_path / f"{i}.parquet") for i in range(2)]
     done = runner.invoke(app, ["fit", *files, *quick, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    assert "The table is larger than memory: a sample of 200 rows decides." in done.output
+    assert "The table is larger than memory: 200 rows decide how columns are read." in done.output
     assert "Rows: 160 to train, 40 set aside to test." in done.output
     model = anchored.load(tmp_path / "out" / "model.safetensors")
     assert model.model_.n_rows == 160

@@ -61,7 +61,7 @@ def reproduce(
     splits: Annotated[
         int | None,
         typer.Option(
-            min=1, max=20, help="For a table: use only the first splits (or truths), this many."
+            min=1, max=20, help="For a table: number of splits (or truths) to use, from the first."
         ),
     ] = None,
     jobs: Annotated[

@@ -98,7 +98,9 @@ class Data:
     def with_capacity(self, n: int) -> "Data":
         """The same rows, with room for ``n`` rows in total."""
         if isinstance(self.x, HostRows) or n < self.n_rows:
-            raise bad_value("n", n, f"at least {self.n_rows}, the rows there are, all in memory")
+            raise bad_value(
+                "n", n, f"at least {self.n_rows}, the number of rows, which must be in memory"
+            )
         x, y, weight = (
             _padded(np.asarray(a)[: self.n_rows], n, a.dtype) for a in (self.x, self.y, self.weight)
         )

@@ -66,7 +66,7 @@ def acquire(
         raise unknown_name("method", method, METHODS)
     n_rows = _n_rows(X)
     if not (isinstance(n, (int, np.integer)) and 1 <= n <= n_rows):
-        raise bad_value("n", n, f"a whole number from 1 to {n_rows}, the rows there are")
+        raise bad_value("n", n, f"a whole number from 1 to {n_rows}, the number of rows")
     rng = np.random.default_rng(random_state)
     if method == "random":
         return rng.permutation(n_rows)[:n]

@@ -401,7 +401,7 @@ class AnchoredEstimator(TakesRows):
         n_features = self.model_.n_features
         if len(x) != len(y) or x.ndim < 2 or x.shape[1] != n_features:
             raise ValueError(
-                f"`held_out` must be inputs [row, {n_features}] and as many targets; got shapes "
+                f"`held_out` must be inputs [row, {n_features}] and a target for each; got shapes "
                 f"{x.shape} and {y.shape}."
             )
         targets = self.model_.regression or self.model_.sampled

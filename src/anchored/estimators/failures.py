@@ -17,7 +17,8 @@ def report_fold_failures(others: Ensemble, folds: Folds, what: str, used: bool) 
     if n_lost and used:
         warnings.warn(
             f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
-            f"diverged twice; {what} from the others. A lower `learning_rate` may keep all.",
+            f"diverged twice; {what} from the others. With a lower "
+            "`learning_rate`, all may survive.",
             DroppedMemberWarning,
             stacklevel=4,
         )
@@ -41,7 +42,8 @@ def report_failures(ensemble: Ensemble, schedule: Schedule) -> None:
     if ensemble.dropped:
         warnings.warn(
             f"Members {list(ensemble.dropped)} diverged twice and were dropped; "
-            f"{ensemble.n_members} of {n_trained} remain. A lower `learning_rate` may keep all.",
+            f"{ensemble.n_members} of {n_trained} remain. With a lower `learning_rate`, all may "
+            "survive.",
             DroppedMemberWarning,
             stacklevel=4,
         )

@@ -331,7 +331,7 @@ def _warm(estimator, kept: Kept, X, y, sample_weight, groups):
     unseen = Rows(rows.x[came], rows.y[came], rows.weight[came], groups, rows.standardiser)
     kept, why = _judged(estimator, kept, _New(unseen, new.y[came]))
     if not why and np.count_nonzero(weight) < len(old.y) / GROWTH:
-        why = "few of the rows before are left"
+        why = "few of the earlier rows are left"
     if why:
         return _refit(estimator, known, why, int(came.sum()))
     prepared = _with_rows(kept.prepared, _appended(

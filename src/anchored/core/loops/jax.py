@@ -33,7 +33,7 @@ def anchor_penalty(params: Params, anchor: Params, prior: Prior, n_rows: int) ->
     ``n_rows`` is N, the number of rows in the whole training set, not in the batch.
     """
     if not n_rows > 0:
-        raise bad_value("n_rows", n_rows, "the positive number of rows of the training set")
+        raise bad_value("n_rows", n_rows, "the number of training rows, above 0")
     for name, tree in (("anchor", anchor), ("prior", prior.scale)):
         shapes = [jax.tree.map(np.shape, t) for t in (params, tree)]
         if shapes[0] != shapes[1]:

@@ -50,7 +50,7 @@ def anchor_penalty(
     ``n_rows`` is N, the number of rows in the whole training set, not in the batch.
     """
     if not n_rows > 0:
-        raise bad_value("n_rows", n_rows, "the positive number of rows of the training set")
+        raise bad_value("n_rows", n_rows, "the number of training rows, above 0")
     params = dict(module.named_parameters())
     for name, named in (("anchor", anchor), ("prior", prior.scale)):
         odd = sorted(params.keys() ^ named.keys())
