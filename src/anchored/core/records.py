@@ -54,7 +54,7 @@ def as_tree(leaves: Leaves, record: NetworkRecord, network: Network, dtype) -> P
         if found.shape[found.ndim - want.ndim :] != want.shape or found.dtype != real:
             raise ModelFileError(
                 f"`network` does not fit the file: its parameter `{path}` is {real} of "
-                f"shape {want.shape}, the file's {found.dtype} of shape {found.shape[1:]}."
+                f"shape {want.shape}, but the file has {found.dtype} of shape {found.shape[1:]}."
             )
     made = [jnp.asarray(leaves[path]) for path in paths]
     return jax.tree.unflatten(jax.tree.structure(shapes), made)

@@ -198,7 +198,8 @@ def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials:
 def tune_classification(
     twin: Twin, x: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """``first_var`` of highest Laplace evidence for class numbers ``labels`` of rows ``x``.
+    """The ``first_var`` with the highest Laplace evidence, for class numbers ``labels`` and rows
+    ``x``.
 
     It also returns the relevance of each feature. There may be more labels than rows of ``x``, to
     show how many classes there are. In a softmax over K classes, one class against the rest is a
