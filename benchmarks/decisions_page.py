@@ -157,7 +157,9 @@ random 80 % parts of the rows."""
         order = sorted(found, key=lambda m: found[m][:, -1].mean())
         first, last = order[0], order[-1]
         ratio = found[last][:, -1].mean() / max(found[first][:, -1].mean(), 1e-12)
-        lines.append(f"- {name}: {first} is lowest; {last} ends at {ratio:.3g} times its regret.")
+        lines.append(
+            f"- {name}: `{first}` is lowest; `{last}` ends at {ratio:.3g} times its regret."
+        )
     if all(len(r) == 1 for found in runs.values() for r in found.values()):
         lines += ["", "The record has one seed, so small differences mean nothing."]
     return "\n".join([BATCHED, fill(text, 100), "", regret_table(runs, SURROGATES), "", *lines, ""])

@@ -54,9 +54,9 @@ class Schedule:
     epochs : passes over the data, at most.
     batch_size : rows in a step; at or above the number of rows, every step sees all of them.
     learning_rate, decay_rate : Adam's rate, and the factor it is multiplied by every 20 steps.
-    tolerance : stop when the objective of every member has settled: in three checks in a row, up to
-        1,000 steps apart, it changed by less than this share of its total gain, or of max(1,
-        |objective|). 0 trains to the end.
+    tolerance : training stops when every member has settled. A member has settled if its objective
+        changed by less than this share of its total gain, or of max(1, |objective|), in three
+        checks in a row; checks are up to 1,000 steps apart. 0 trains to the end.
     optimiser : an optax transformation that replaces Adam; the two rates above are then ignored.
     in_prior_units : measure Adam's steps in units of each parameter's prior scale, so that
         parameters with wide and narrow priors need about the same number of steps.
