@@ -334,7 +334,8 @@ def _say_result(record: dict[str, Any], seconds: float) -> None:
     if record["task"] == "regression":
         share = max(scores["r2"] or 0.0, 0.0)
         explained = f" and explain {share:.0%} of the variance" if share else ""
-        typer.echo(f"Predictions are off by {scores['rmse']:.4g} (root mean square){explained}.")
+        off = f"{scores['rmse']:.4g} in the target's units (root mean square)"
+        typer.echo(f"Predictions are off by {off}{explained}.")
         missing = "" if record["gp"] else "Not compared with exact inference. "
         typer.echo(f"{missing}{record['gp_words']}")
     else:
