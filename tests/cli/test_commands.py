@@ -321,7 +321,7 @@ def test_fit_and_report_say_why_there_is_no_exact_answer(folder):
     later = folder / "later.html"
     runner.invoke(app, ["report", str(out / "model.safetensors"), "--out", str(later)])
     for page in (out / "report.html", later):
-        assert "an exact GP needs it known" in page.read_text()
+        assert "An exact GP needs a known noise" in page.read_text()
 
 
 def test_tune_and_fit_a_table_of_ones_own(folder, monkeypatch):
@@ -440,10 +440,10 @@ def test_odd_tables_get_a_plan_or_one_clear_line(tmp_path):
     table = write_csv(tmp_path / "odd.csv", list(columns), rows)
     for options, words in (
         (["--target", "late", "--time", "order"], "only one class"),
-        (["--target", "same"], "one value only"),
+        (["--target", "same"], "only one value"),
         (["--target", "grouped digits", "--task", "regression"], "not a number"),
         (["--target", "x", "--time", "european"], "day and month"),
-        (["--target", "x", "--group", "same"], "one value only"),
+        (["--target", "x", "--group", "same"], "only one value"),
         (["--target", "order", "--task", "classification", "--group", "order"], "to test on"),
     ):
         result = runner.invoke(app, ["fit", str(table), *options, "--out", str(tmp_path / "out")])

@@ -326,7 +326,7 @@ def test_likelihoods_through_the_estimator(name, tmp_path):
     np.testing.assert_array_equal(again.predict_quantiles(x), model.predict_quantiles(x))
     with pytest.raises(ModelFileError, match=r"has the likelihood .* got nothing. Give it again"):
         anchored.load(tmp_path / "model.anchored")
-    with pytest.raises(ModelFileError, match="which is not predicted without JAX"):
+    with pytest.raises(ModelFileError, match="which cannot predict without JAX"):
         anchored.runtime.load(tmp_path / "model.anchored")
     assert clone(model).get_params()["likelihood"] is not None
 
