@@ -124,6 +124,6 @@ def test_the_command_is_told_where_a_network_is(tmp_path):
 
 def test_own_likelihoods_are_refused(tmp_path):
     model = AnchoredRegressor(hidden=4, likelihood=StudentT(), prior=1.0, **SHORT).fit(X[:9], Y[:9])
-    with pytest.raises(ModelFileError, match="likelihood, StudentT. Its predictions are samples"):
+    with pytest.raises(ModelFileError, match=r"likelihood, StudentT\. Its predictions are samples"):
         model.export_onnx(tmp_path / "model.onnx")
     assert not (tmp_path / "model.onnx").exists()

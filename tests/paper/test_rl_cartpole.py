@@ -120,9 +120,10 @@ def test_the_section_is_made_from_the_record(smoke):
     record, _ = smoke
     s = main_settings(record)
     text = rendered("rl_cartpole.md.j2", record=record, s=s, pictures="rl")
-    assert "the networks train for 40 more steps" in " ".join(text.split())
+    words = " ".join(text.split())
+    assert "the networks train for 40 more steps" in words
     assert "![Learning to swing a pole up in a noisy world](rl/fig-rl-cartpole.png)" in text
-    assert "2 networks with 1 hidden layers of 8 nodes" in text
+    assert "2 networks with 1 hidden layers of 8 nodes" in words
     assert all(finding in text for finding in record["findings"])
 
 
