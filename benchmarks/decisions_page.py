@@ -83,11 +83,12 @@ def collected(path: Path, problems, methods) -> dict[str, dict[str, np.ndarray]]
 def chosen_section() -> str:
     runs = collected(FOLDER / "develop.json", DEVELOP, TRIED)
     text = """Made from a record by `python -m benchmarks.optimise --develop`. These functions are
-not among those that are reported below. The table has the mean of the lowest value found, less the
-optimum. Before these searches about twenty kernels (activations, numbers of layers, features of
+not among those that are reported below. The table has the mean of the lowest value found, minus the
+optimum. Before these searches, about twenty kernels (activations, numbers of layers, features of
 inputs, widths of the hyperpriors) were compared by the likelihood of held-out values of the same
-functions; that comparison was not kept. Expected improvement beats Thompson sampling where points
-come one at a time. So few seeds do not tell one hidden layer from two; the default has one."""
+functions; that comparison was not kept. Expected improvement beats Thompson sampling if points
+come one at a time. There are too few seeds to choose between one hidden layer and two; the default
+has one."""
     return "\n".join([CHOSEN, fill(text, 100), "", regret_table(runs, TRIED), ""])
 
 
@@ -99,12 +100,12 @@ def searched_section() -> str:
     for label, search in json.loads(path.read_text())["searches"].items():
         seconds[label.rsplit("/", 2)[1]] += search["seconds"]
     text = """Made from a record by `python -m benchmarks.optimise`. All searches of a seed begin
-with the same ten random points. The regret is the lowest value found less the optimum; for the two
-tables, whose optimum is not known, less the lowest value of any search. Values are means over
-seeds and their standard errors, where there are several seeds."""
+with the same ten random points. The regret is the lowest value found minus the optimum. The optimum
+of the two tables is not known; the lowest value of any search takes its place. Values are means
+over seeds; standard errors are given if there are several seeds."""
     speed = ", ".join(f"{m} {np.median(seconds[m]):.2g}" for m in methods if m != "random")
-    told = f"""Median seconds a suggestion, on two cores that about ten other programs kept
-busy: {speed}."""
+    told = f"""Median seconds for one suggestion, on two cores that about ten other programs
+kept busy: {speed}."""
     picture = "![Regret against evaluations](decisions/optimise.png)"
     parts = [SEARCHED, fill(text, 100), "", regret_table(runs, methods), "", picture, ""]
     return "\n".join([*parts, fill(verdict(runs), 100), "", fill(told, 100), ""])
@@ -130,12 +131,14 @@ def verdict(runs: dict[str, dict[str, np.ndarray]]) -> str:
         for found in several
     )
     end = (
-        f"It is within one standard error of GP-EI or better on {near} of {len(several)} with one."
+        "Among problems with several seeds, it is within one standard error of GP-EI, or better, "
+        f"on {near} of {len(several)}."
     )
     lone = sum(len(r[DEFAULT]) == 1 for r in runs.values())
     if lone:
         end += (
-            f" {lone} of {len(runs)} have one seed and no error bar: they show no order of methods."
+            f" {lone} of {len(runs)} problems have one seed and no error bar, so they do not rank "
+            "the methods."
         )
     return f"The mean regret of `{DEFAULT}` is {', '.join(text)} problems. {end}"
 
@@ -146,15 +149,17 @@ def batched_section() -> str:
     text = f"""Made from a record by `python -m benchmarks.surrogates`, after the protocol of Li
 et al. (2024), "A study of Bayesian neural network surrogates for Bayesian optimization". Ten
 random points
-are followed by batches of {BATCH}, of which each point is the best of one member or one drawn
-function. Their deep ensemble is rebuilt as members that are pulled to zero and see random 80 %
-parts of the rows."""
+are followed by batches of {BATCH}. Each point of a batch is the best point of one member or of
+one drawn function. Their deep ensemble is rebuilt as members that are pulled to zero and see
+random 80 % parts of the rows."""
     lines = []
     for name, found in runs.items():
         order = sorted(found, key=lambda m: found[m][:, -1].mean())
         first, last = order[0], order[-1]
         ratio = found[last][:, -1].mean() / max(found[first][:, -1].mean(), 1e-12)
-        lines.append(f"- {name}: {first} is lowest; {last} ends at {ratio:.3g} times its regret.")
+        lines.append(
+            f"- {name}: `{first}` is lowest; `{last}` ends at {ratio:.3g} times its regret."
+        )
     if all(len(r) == 1 for found in runs.values() for r in found.values()):
         lines += ["", "The record has one seed, so small differences mean nothing."]
     return "\n".join([BATCHED, fill(text, 100), "", regret_table(runs, SURROGATES), "", *lines, ""])
@@ -197,13 +202,14 @@ def labelled_section() -> str:
                 f"diverse rows, which do not look at the members, {beside}."
             )
     header = ("table", "seeds", *(f"error, {w}" for w in WAYS), *(f"labels, {w}" for w in WAYS))
-    text = f"""Made from a record by `python -m benchmarks.active_learning`. Of each table
-{s["pool"]:,} rows are the pool and {s["test"]:,} others the test. From {s["first"]} random labels
-on, {s["batch"]} rows at a time are labelled, up to {s["most"]}, half of the pool. Errors at the end
+    text = f"""Made from a record by `python -m benchmarks.active_learning`. In each table,
+{s["pool"]:,} rows are the pool and {s["test"]:,} other rows are the test. A search starts with
+{s["first"]} random labels and adds {s["batch"]} at a time, up to {s["most"]}, half of the pool.
+Errors at the end
 are root mean squared errors of the logarithm of the target (car_price, ikea) or log losses (hmeq),
-with standard errors over seeds. The labels needed are those at which the mean error first is that
-of {s["most"]} random labels. `members` is variance reduction for numbers and joint information for
-classes."""
+with standard errors over seeds. The labels needed are the smallest number with a mean error at
+or below that of {s["most"]} random labels. `members` is variance reduction for
+numbers and joint information for classes."""
     return "\n".join([LABELLED, fill(text, 100), "", table(header, rows), "", *lines, ""])
 
 

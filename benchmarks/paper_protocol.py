@@ -59,7 +59,7 @@ ROWS: dict[str, tuple[Protocol, int]] = {  # with the seed
     "penalty over all rows": (dataclasses.replace(_THEIRS, penalty="all"), 0),
     "and started at another draw of the prior": (_LAWFUL, 0),
     "and one order of the rows for all members": (_SHARED, 0),
-    "and no member goes on": (_FINAL, 0),
+    "and no member trains longer": (_FINAL, 0),
     "and no smaller batch": (_EVEN, 0),
     "and started where networks are initialised": (dataclasses.replace(_EVEN, start="init"), 0),
 }

@@ -172,7 +172,7 @@ def section(record: dict, large: dict) -> str:
         f"most {slow:.1f} ms."
     )
     if load > record["cores"]:
-        delay = "On a machine as busy as that, delays say nothing of the service."
+        delay = "On a machine as busy as that, delays do not describe the service."
     size, rate, memory = (line["value"] for line in large["lines"][-3:])
     words = [
         f"{len(engines['lines'])} ways to predict the same {engines['rows']:,} rows differ from "
@@ -182,9 +182,9 @@ def section(record: dict, large: dict) -> str:
         f"core. After {N_HOSTILE:,} hostile requests it answered as before, with "
         f"{max(gained, 0):.0f} MB more memory.",
         f"`anchored predict` of {large['rows']:,} rows in {size:.1f} GB of Parquet took "
-        f"{memory:.2f} GB of memory, at {rate:,.0f} rows a second with a load of "
-        f"{large['load before']:.0f} by other programs; each second of a core predicted "
-        f"{large['rows a core second']:,.0f} rows.",
+        f"{memory:.2f} GB of memory. It predicted {rate:,.0f} rows a second, while other programs "
+        f"caused a load of {large['load before']:.0f}. That is "
+        f"{large['rows a core second']:,.0f} rows for each second of processor time.",
         "`benchmarks/serving.py` and `benchmarks/large_predictions.py` measure this.",
     ]
     return "## Measured\n\n" + "\n\n".join(textwrap.fill(part, 100) for part in words) + "\n"

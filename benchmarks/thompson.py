@@ -48,20 +48,20 @@ _SHOWN = (10, 20, 30, 40, 50)
 _CAPACITY = 64  # rows, so that one compiled program serves all steps
 _REFINING = (200, 0.01)  # steps and their size
 _ALL_NOISE = 0.9  # share of the variance from which on nothing else is seen
-_TOP = """Made from a record by `python -m benchmarks.thompson`. Hartmann-6, a function of six
-inputs, is to be minimised in {evaluations} evaluations without noise, of which the first {first}
-are at random. Each later step trains {members} members of {hidden} nodes on all rows so far, draws
-one member and evaluates the function where that member is lowest. The noise variance is either
-chosen by evidence, as in `AnchoredRegressor`, or set to {known_noise:.0%} of the variance of the
-values. The regret is the lowest value so far minus the optimum. The table shows medians over
-{seeds} seeds, and quartiles at the end."""
+_TOP = """Made from a record by `python -m benchmarks.thompson`. The task is to minimise
+Hartmann-6, a function of six inputs, in {evaluations} evaluations without noise. The first
+{first} points are random. Each later step trains {members} members of {hidden} nodes on all rows
+so far, draws one member and evaluates the function where that member is lowest. The noise
+variance is either chosen by evidence, as in `AnchoredRegressor`, or set to {known_noise:.0%} of
+the variance of the values. The regret is the lowest value so far minus the optimum. The table
+shows medians over {seeds} seeds, and quartiles at the end."""
 _END = """At the end the median regret of `anchored` is {evidence} times that of `rms` with noise
-by evidence, and {known} times with known noise; `rms` ends lower in {lower[0]} and {lower[1]} of
-{seeds} seeds. So `rms` does not help this search. With noise by evidence both fail: in {blind:.0%}
-of the steps the evidence attributes {all_noise:.0%} of the variance or more to noise, because a
-few rows in six dimensions show no pattern. If you know that the noise is small, set `noise_var`. A
-wider spread also explores more, and this search has few steps: that may be why the narrower spread
-of `anchored` does better."""
+by evidence, and {known} times with known noise. `rms` ends lower in {lower[0]} of {seeds} seeds
+with noise by evidence, and in {lower[1]} with known noise. So `rms` does not help this search.
+With noise by evidence both fail: in {blind:.0%} of the steps the evidence attributes
+{all_noise:.0%} of the variance or more to noise, because a few rows in six dimensions show no
+pattern. If you know that the noise is small, set `noise_var`. A wider spread also explores more,
+and this search has few steps: that may be why the narrower spread of `anchored` does better."""
 
 # The function as in Dixon and Szego (1978).
 _WEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])

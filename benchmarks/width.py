@@ -42,13 +42,15 @@ SETTINGS: dict[str, Any] = {
 _TOP = """Made from a record by `python -m benchmarks.width`. {problems} functions of {columns}
 inputs were drawn from the Gaussian process, each seen at {rows} rows with noise of variance
 {noise_var:g}. The {members} members are given the true prior and noise. The columns of variances
-show the epistemic variance of the members divided by the exact one: the geometric mean over
-{places} inputs like the rows (inside), and {outside:g} times as far out (outside). The mean error
-is the root mean square difference of the means inside, in units of the exact epistemic deviation;
-{members} exact draws have {draws:.2f}. Standard errors are over the problems."""
+show the epistemic variance of the members divided by the exact one, as a geometric mean over
+{places} inputs. Inside, these inputs are like the rows; outside, they are {outside:g} times as far
+from the centre. The mean error is the root mean square difference of the means inside, in units of
+the exact epistemic deviation; {members} exact draws have {draws:.2f}. Standard errors are over the
+problems."""
 _END = """A fully trained layer of 50 nodes has {usual} times the exact variance inside and
-outside. More width does not help: with {width} nodes it has {wide} times, as the formula predicts.
-`random-features` has {near} times there, and its mean error equals that of exact draws."""
+outside. More width does not help: with {width} nodes it has {wide} times the exact variance, as the
+formula predicts. At this width `random-features` has {near} times the exact variance, and its mean
+error equals that of exact draws."""
 WIDTHS = (50, 200, 800)
 METHODS = ("rms", "random-features")
 

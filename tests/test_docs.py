@@ -139,9 +139,8 @@ def test_every_metric_is_on_its_page():
 def test_the_readme_s_speed_is_the_recorded_one():
     lines = json.loads((ROOT / "benchmarks/results/speed.json").read_text())["lines"]
     ratio = next(x["value"] for x in lines if x["name"] == "faster than the PyTorch loop")
-    assert (
-        f"{ratio:.0f}x faster a step than a plain PyTorch loop" in (ROOT / "README.md").read_text()
-    )
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{ratio:.0f} times as fast, step for step, as a plain PyTorch loop" in readme
 
 
 def test_the_demo_s_speed_is_the_recorded_one():
@@ -210,9 +209,9 @@ def test_the_readme_s_real_tables_are_those_of_the_page():
         return found[1]
 
     score = "90 % interval score"
-    assert f"that of CatBoost on {counted('regression', 'catboost', score)} tables" in readme
+    assert f"better than CatBoost's on {counted('regression', 'catboost', score)} tables" in readme
     conformal = counted("regression", "catboost-conformal", score)
-    assert f"that of conformal CatBoost on {conformal}." in readme
+    assert f"better than conformal CatBoost's on {conformal}." in readme
     assert f"log loss is lower on {counted('classification', 'catboost', 'log loss')} " in readme
 
 
@@ -335,7 +334,7 @@ def test_the_readme_s_bands_of_the_function_are_the_recorded_ones():
         for name in ("estimator, defaults", "anchored")
     }
     for words, name in (
-        ("band holds {} % inside the data and {} % outside", "estimator, defaults"),
-        ("anchors alone hold {} % and {} %", "anchored"),
+        ("covers {} % of their values inside the data and {} % outside", "estimator, defaults"),
+        ("anchors alone cover {} % and {} %", "anchored"),
     ):
         assert words.format(*shares[name]) in readme

@@ -64,7 +64,7 @@ def test_every_folder_is_a_layer_or_beside_them():
     found = {f"anchored.{path.parent.name}" for path in source.glob("*/__init__.py")}
     found |= {f"anchored.{path.stem}" for path in source.glob("*.py") if path.stem != "__init__"}
     assert known == found
-    table = PAGE.split("| folder | what it holds |")[1].split("\n\n")[0]
+    table = PAGE.split("| folder | what it contains |")[1].split("\n\n")[0]
     described = set(re.findall(r"`([a-z_]+)`", "".join(re.findall(r"^\|[^|]*\|", table, re.M))))
     assert {f"anchored.{name}" for name in described} | set(beside) == {
         name for name in found if (source / name.removeprefix("anchored.")).is_dir()

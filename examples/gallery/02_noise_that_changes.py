@@ -32,7 +32,7 @@ ax.legend()
 plt.show()
 
 # %%
-# The aleatoric standard deviation beside the one that made the data.
+# The aleatoric standard deviation that was learned, and the true one.
 
 fig, ax = plt.subplots(figsize=(6.4, 2.6))
 true = 0.08 + 0.35 * (grid[:, 0] > 0) * grid[:, 0] / 3

@@ -35,4 +35,4 @@ plt.show()
 
 held_out = model.predict_dist(area[300:])
 print(f"scale of the target: {model.model_.regression.warp}")
-print(f"90 % intervals hold {metrics.coverage(held_out, price[300:], 0.9):.0%} of 100 new prices")
+print(f"90 % intervals cover {metrics.coverage(held_out, price[300:], 0.9):.0%} of 100 new prices")

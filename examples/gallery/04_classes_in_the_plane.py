@@ -2,8 +2,8 @@
 Classes in the plane
 ====================
 
-A classifier gives probabilities. Its members also say how much they disagree, which separates "the
-classes overlap here" from "there was no data here".
+A classifier gives probabilities. The disagreement of its members also separates "the classes
+overlap here" from "there was no data here".
 """
 
 import matplotlib.pyplot as plt

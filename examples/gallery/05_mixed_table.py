@@ -34,7 +34,7 @@ rent = (
 print(frame.head())
 
 # %%
-# Fit on the first 300 rows, and look at the rest.
+# Fit the first 300 rows, and predict the rest.
 
 model = AnchoredRegressor(n_members=5, epochs=120, random_state=0).fit(frame[:300], rent[:300])
 dist = model.predict_dist(frame[300:])

@@ -2,8 +2,8 @@
 Categories that were not in the training rows
 =============================================
 
-Tomorrow's file may hold a town that today's did not. The prediction still works, and its error bar
-says that the town is unknown.
+Tomorrow's file may contain a town that today's file did not. The prediction still works, and its
+error bar says that the town is unknown.
 """
 
 import matplotlib.pyplot as plt

@@ -17,7 +17,7 @@ y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=120)
 grid = np.linspace(-7, 7, 250)[:, None]
 
 # %%
-# The same rows, the same everything else, two activations.
+# Two activations; everything else is the same.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True)
 for ax, activation in zip(axes, ("relu", "erf"), strict=True):
@@ -32,5 +32,5 @@ axes[0].set_ylabel("y")
 plt.show()
 
 # %%
-# Out there the width of the interval follows from the prior and the activation, not from data. Do
-# not rely on 90 % meaning 90 % there; the page on limits says more.
+# Far from the data, the width of the interval follows from the prior and the activation. Do not
+# rely on 90 % meaning 90 % there; the page on limits says more.

@@ -1,9 +1,9 @@
 """
-How Bayesian is it? Ask the exact answer
-========================================
+How Bayesian is it? Compare with the exact answer
+=================================================
 
 The infinitely wide network is a Gaussian process, whose posterior can be computed exactly.
-``compare_to_gp`` puts your ensemble beside it, with the ensemble's own prior and noise.
+``compare_to_gp`` compares your ensemble with it, using the ensemble's own prior and noise.
 """
 
 import matplotlib.pyplot as plt

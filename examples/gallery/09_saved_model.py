@@ -31,7 +31,7 @@ difference = np.abs(columns["mean"] - model.predict(X[350:])).max()
 print(f"largest difference from the estimator: {difference:.1e} (targets are about {y.mean():.0f})")
 
 # %%
-# Rows a second by the number of rows asked at once.
+# Rows predicted per second, by the number of rows in one call.
 
 sizes, speeds = (1, 10, 100, 1_000, 10_000), []
 for size in sizes:

@@ -29,7 +29,8 @@ shapes = {"w0": (1, 30), "b0": (30,), "w1": (30, 1), "wave": (2, 1)}
 example = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
 
 # %%
-# Beyond the data the wave goes on, because the network says so, and the trend becomes uncertain.
+# Beyond the data the wave continues, because the network is built that way. The trend becomes
+# uncertain.
 
 model = AnchoredRegressor(
     network=(seasonal, example), noise_var=0.04, n_members=8, epochs=400, random_state=0

@@ -3,7 +3,8 @@ Which columns matter
 ====================
 
 The evidence of the infinitely wide network gives each column a relevance: how much the function may
-change along it. Columns without influence get a small one, before any network is trained.
+change with that column. Columns without influence get a small relevance, before any network is
+trained.
 """
 
 import matplotlib.pyplot as plt

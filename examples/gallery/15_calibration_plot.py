@@ -1,9 +1,9 @@
 """
-Do the intervals hold what they promise?
+Do the intervals keep their promise?
 ========================================
 
-Count it on rows that the model has not seen. The curve should follow the diagonal, up to chance,
-and a plain band shows how much chance allows.
+Count how many unseen rows lie inside their intervals. The curve should follow the diagonal up to
+chance; the grey band shows how much chance allows.
 """
 
 import matplotlib.pyplot as plt
@@ -33,4 +33,4 @@ axes[1].axhline(len(y_test) / 10, color="gray", ls="--")
 axes[1].set(xlabel="probability integral transform", ylabel="rows", title="Should be flat")
 plt.show()
 
-print(f"90 % intervals hold {metrics.coverage(dist, y_test, 0.9):.0%} of {len(y_test)} rows")
+print(f"90 % intervals cover {metrics.coverage(dist, y_test, 0.9):.0%} of {len(y_test)} rows")

@@ -2,8 +2,8 @@
 One member is one function
 ==========================
 
-A band shows the spread at each input on its own. Questions about several inputs at once, such as
-"where is the peak?", need functions. Every member is one.
+A band shows the spread at each input separately. Questions about several inputs at once, such as
+"where is the peak?", need whole functions. Every member is one.
 """
 
 import matplotlib.pyplot as plt

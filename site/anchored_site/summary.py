@@ -39,11 +39,11 @@ def _table() -> list[str]:
     low, high = _uci_coverage()
     lines += [
         "",
-        f"- 90 % intervals hold {low:.0%} to {high:.0%} of the test targets on the UCI tables.",
+        f"- 90 % intervals cover {low:.0%} to {high:.0%} of the test targets on the UCI tables.",
     ]
     (truths,) = _found(r"estimator, defaults (\d+ ± \d+ / \d+ ± \d+)", _coverage())
     lines.append(
-        f"- 90 % bands for the true function hold {truths} % of truths inside / outside the data "
+        f"- 90 % bands cover {truths} % of the true function inside / outside the data "
         "([](./coverage.md))."
     )
     return lines
@@ -89,7 +89,7 @@ def _speed() -> list[str]:
     faster = value["faster than the PyTorch loop"]
     rows = value["CSV of 1,000,000 x 10 rows, 10 members"]
     return [
-        f"- One training step of all members is {faster:.0f} times faster than a plain PyTorch "
+        f"- One training step of all members is {faster:.0f} times as fast as in a plain PyTorch "
         "loop, on two cores.",
         f"- A saved model predicts {round(rows, -3):,.0f} rows a second with NumPy alone.",
     ]

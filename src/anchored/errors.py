@@ -1,4 +1,4 @@
-"""What can go wrong, said once: the status of a member, warnings, and message builders."""
+"""The status of a member, exceptions, warnings, and builders of messages."""
 
 import difflib
 import enum
@@ -22,11 +22,11 @@ class HealthWarning(UserWarning):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written, or not be used; one line says why and what is done."""
+    """A checkpoint could not be written or used; the message says why and what happens instead."""
 
 
 class EnsembleError(RuntimeError):
-    """Too few members survived training for the ensemble to say anything."""
+    """Too few members survived training for the ensemble to be used."""
 
 
 class MissingDataError(FileNotFoundError):
@@ -34,7 +34,7 @@ class MissingDataError(FileNotFoundError):
 
 
 class ModelFileError(ValueError):
-    """A file does not hold a model that can be used; one line says why and what to do."""
+    """A file does not contain a usable model; the message says why and what to do."""
 
 
 class TableError(ValueError):
@@ -50,10 +50,12 @@ def unknown_name(argument: str, got: object, allowed: Iterable[str]) -> ValueErr
 
 
 def bad_value(argument: str, got: object, need: str) -> ValueError:
-    """Error for a value outside its range: names the argument, the need and what was got."""
+    """Error for a value outside its range: it names the argument, what is needed and what was
+    given.
+    """
     return ValueError(f"`{argument}` must be {need}; got {got!r}.")
 
 
 def shown(text: str, most: int = 40) -> str:
-    """A cell, name or path of unknown content for a message: quoted, on one line, not too long."""
+    """A cell, name or path as text for a message: quoted, on one line, not too long."""
     return repr(text if len(text) <= most else text[: most - 3] + "...")

@@ -18,8 +18,8 @@ Params = Any  # a pytree of arrays: the parameters of one member, or of all of t
 class Network(Protocol):
     """A function family, written for ONE member.
 
-    Implementations are hashable (frozen dataclasses): a network is part of the key
-    under which a compiled program is found again.
+    Implementations must be hashable (frozen dataclasses), because a network is part of the key of a
+    compiled program.
     """
 
     # Traits that a network may leave out: `traits` fills these defaults in.
@@ -28,7 +28,7 @@ class Network(Protocol):
     layered: ClassVar[bool] = False  # parameters are a tuple of layers, of which the last is linear
 
     def init(self, key: Array, x: Array) -> Params:
-        """Draw initial parameters; ``x`` [batch, ...] is only looked at for its shape."""
+        """Draw initial parameters; only the shape of ``x`` [batch, ...] matters."""
         ...
 
     def apply(self, params: Params, x: Array) -> Array:
@@ -41,7 +41,7 @@ class Network(Protocol):
 
 
 class Traits(NamedTuple):
-    """What a network says of itself."""
+    """Properties of a network."""
 
     vmappable: bool
     takes_tokens: bool
@@ -49,7 +49,7 @@ class Traits(NamedTuple):
 
 
 def traits(network: Any) -> Traits:
-    """Of a network, with the protocol's defaults for those it leaves out."""
+    """The properties of a network, with the protocol's defaults for missing ones."""
     return Traits(*(getattr(network, name, getattr(Network, name)) for name in Traits._fields))
 
 
@@ -81,11 +81,11 @@ class Likelihood(Protocol):
 
 
 class Executor(Protocol):
-    """Who trains chunks of members: workers of a cluster, or this process."""
+    """Trains chunks of members: workers of a cluster, or this process."""
 
     @property
     def chunk(self) -> int | None:
-        """Members of a chunk; None for as many as one program trains on one machine."""
+        """Members in a chunk; None for as many as one program trains on one machine."""
         ...
 
     def map(
@@ -95,15 +95,16 @@ class Executor(Protocol):
         pieces: list,
         on_progress: Callable[[int, Any], None] | None,
     ) -> list:
-        """``function(shared, piece, report)`` of every piece, in order.
+        """Call ``function(shared, piece, report)`` for every piece, and return the results in
+        order.
 
-        What a function hands to ``report`` arrives at ``on_progress`` with the piece's place.
+        What the function passes to ``report`` reaches ``on_progress`` with the number of the piece.
         """
         ...
 
 
 class MemberMap(Protocol):
-    """How a function of one member is carried out for all members (see `scaling`)."""
+    """How a function of one member is run for all members."""
 
     def loop(
         self, body: Callable, state: Params, own: Params, shared: Params, n_steps: int

@@ -50,7 +50,7 @@ def test_a_file_without_rows_says_so(fitted, tmp_path):
     given = ["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv"), "--explain"]
     result = CliRunner().invoke(app, given)
     assert result.exit_code != 0
-    assert "holds no test rows" in result.output
+    assert "contains no test rows" in result.output
 
 
 def test_the_report_explains_the_rows_it_is_least_sure_of(fitted):

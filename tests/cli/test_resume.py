@@ -56,10 +56,10 @@ def test_a_stopped_fit_goes_on_to_the_same_file(table, quick, tmp_path, monkeypa
         patch.setattr(checkpoints.Keeper, "due", lambda keeper: True)
         stopped = fit(table, out, quick)
     assert stopped.exit_code == 130
-    assert f"The same command goes on from {out / '.checkpoint'}" in stopped.output
+    assert f"The same command continues from {out / '.checkpoint'}" in stopped.output
     again = fit(table, out, quick)
     assert again.exit_code == 0, again.output
-    assert f"Going on from the checkpoint in {out / '.checkpoint'}" in again.output
+    assert f"Continuing from the checkpoint in {out / '.checkpoint'}" in again.output
     names = {"model.safetensors", "report.html", "metrics.json"}
     assert {path.name for path in out.iterdir()} == names
     model = "model.safetensors"
@@ -95,7 +95,7 @@ def test_large_files_are_fitted_from_a_folder(quick, tmp_path, monkeypatch):
     files = [str(tmp_path / f"{i}.parquet") for i in range(2)]
     done = runner.invoke(app, ["fit", *files, *quick, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    assert "The table is larger than memory: a sample of 200 rows decides." in done.output
+    assert "The table is larger than memory: 200 rows decide how columns are read." in done.output
     assert "Rows: 160 to train, 40 set aside to test." in done.output
     model = anchored.load(tmp_path / "out" / "model.safetensors")
     assert model.model_.n_rows == 160

@@ -144,7 +144,7 @@ def test_own_settings_have_records_of_their_own(table, seen, uci_folder, tmp_pat
         (["--preset", "fast"], "must be one of smoke, paper, paper-splits, defaults, tuned"),
         (["--preset", "tuned"], "--preset tuned needs --settings"),
         (["--redraw"], "there is no record of table-uci"),
-        (["--page", "page.md"], "--page is of all figures in --out: leave out table-uci."),
+        (["--page", "page.md"], "--page shows all figures in --out: leave out table-uci."),
         (["--settings", "none.json"], "cannot read none.json: No such file or directory"),
         (["--settings", "x", "--preset", "defaults"], "use --preset tuned"),
         (["--settings", "x", "--preset", "smoke"], "use --preset tuned"),
@@ -167,8 +167,8 @@ def test_options_of_the_table_are_refused_for_a_figure(table, args):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "does not hold settings: it is not JSON"),
-        ("{}", "does not hold settings: `format` is missing"),
+        ("{", "does not contain settings: it is not JSON"),
+        ("{}", "does not contain settings: `format` is missing"),
     ],
 )
 def test_a_broken_file_of_settings_is_named(table, tmp_path, content, words):

@@ -148,7 +148,7 @@ def test_a_checkpoint_of_another_training_is_named_and_not_used(tmp_path, change
     data = Data.make(*rows(40))
     half_done(tmp_path, data)
     changed = {"data": data} | changed
-    with pytest.warns(CheckpointWarning, match=rf"\(different: [^)]*{named}.*starts anew"):
+    with pytest.warns(CheckpointWarning, match=rf"\(different: [^)]*{named}.*starts again"):
         found = fit(**changed, checkpoint=place(tmp_path))
     same_ensemble(found, fit(**changed))
 
@@ -189,7 +189,7 @@ def test_two_damaged_checkpoints_start_anew(tmp_path):
     half_done(tmp_path, data)
     for path in tmp_path.glob("*.safetensors"):
         path.write_bytes(b"not a file")
-    with pytest.warns(CheckpointWarning, match="starts anew") as caught:
+    with pytest.warns(CheckpointWarning, match="starts again") as caught:
         found = fit(data, place(tmp_path))
     assert len(caught) == 1
     same_ensemble(found, fit(data))

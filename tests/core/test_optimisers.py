@@ -37,7 +37,10 @@ def test_rates_go_as_they_are_named():
 def test_layers_have_rates_of_their_own():
     found = steps_of(optimiser(10, 0.1, "constant", rates={"0.*": 0.1}), 3)
     np.testing.assert_allclose(found[:, 0], 0.1 * found[:, 1], rtol=1e-5)
-    with pytest.raises(ValueError, match=r"`rates` names '7.\*', which is no parameter: 0.weight"):
+    with pytest.raises(
+        ValueError,
+        match=r"`rates` names '7.\*', which is not a parameter; the parameters are 0.weight",
+    ):
         optimiser(10, rates={"7.*": 0.1}).init(PARAMS)
 
 

@@ -91,7 +91,10 @@ def test_patterns_change_the_leaves_they_fit():
     assert np.all(changed.scale[0]["weight"] == 2.0)
     assert np.all(changed.scale[0]["bias"] == 3.0)
     np.testing.assert_array_equal(changed.scale[1]["weight"], prior.scale[1]["weight"])
-    with pytest.raises(ValueError, match=r"names '2.*', which is no parameter: 0.bias, 0.weight"):
+    with pytest.raises(
+        ValueError,
+        match=r"names '2.*', which is not a parameter; the parameters are 0.bias, 0.weight",
+    ):
         prior.with_leaves({"2.*": 1.0})
 
 

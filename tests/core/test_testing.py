@@ -36,7 +36,7 @@ def test_nothing_is_wrong_with_those_that_train(framework):
         ((lambda key: init(key) | {"b": jnp.full(1, jnp.nan)}, linear), "`b` starts with values"),
         ((lambda key: init(jax.random.key(7)), linear), "starts the same for every key"),
         ((init, lambda p, x: linear(p, x) / 0), "outputs are not finite"),
-        ((init, lambda p, x: linear(p, x) + np.random.rand()), "differ when it is asked again"),
+        ((init, lambda p, x: linear(p, x) + np.random.rand()), "differ when it is called twice"),
         ((init, lambda p, x: linear(p, x) - x.mean()), "depends on the other rows of its batch"),
         ((init, lambda p, x: x[:, :1]), "do not depend on its parameters"),
         ((init, lambda p, x: x @ p["w"]), "do not depend on `b`: leave unused"),

@@ -121,13 +121,13 @@ def narrow_sheet(folder):
 @pytest.mark.parametrize(
     ("mishap", "message"),
     [
-        (spoil_npz, "not a whole npz file"),
-        (cut_npz, "not a whole npz file"),
+        (spoil_npz, "not a complete npz file"),
+        (cut_npz, "not a complete npz file"),
         (drop_labels, "lacks an array: y"),
         (lose_a_label, "has 3 images, but there are 2 labels"),
-        (make_small, "need 32 by 32 by 3"),
-        (spoil_sheet, "not a whole PNG file"),
-        (narrow_sheet, "rows of 1000 pixels, which are no square"),
+        (make_small, "must have 32 by 32 by 3"),
+        (spoil_sheet, "not a complete PNG file"),
+        (narrow_sheet, "rows of 1000 pixels, which do not make a square"),
     ],
 )
 def test_a_bad_file_is_named(tmp_path, batches, mishap, message):

@@ -129,8 +129,8 @@ def send_another(web):
     [
         (answer_not_found, "HTTPError: 404"),
         (break_off, "ChunkedEncodingError: "),
-        (send_less, "what came has another sha256"),
-        (send_another, "what came has another sha256"),
+        (send_less, "the downloaded file has the wrong sha256"),
+        (send_another, "the downloaded file has the wrong sha256"),
     ],
 )
 def test_a_failed_download_leaves_nothing_and_is_explained(web, cache, tmp_path, mishap, reason):

@@ -53,13 +53,16 @@ def test_missing_files_and_names_are_explained(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"plain text", "not a whole gzip file"),
-        (gzip.compress(idx(np.zeros((5, 28, 28))))[:-20], "not a whole gzip file"),
+        (b"plain text", "not a complete gzip file"),
+        (gzip.compress(idx(np.zeros((5, 28, 28))))[:-20], "not a complete gzip file"),
         (gzip.compress(b""), "begins with nothing"),
         (gzip.compress(idx(np.zeros(5))), r"with 3 axes: it begins with 00 00 08 01"),
         (gzip.compress(idx(np.zeros((5, 28, 28)), code=0x0D)), "begins with 00 00 0d 03"),
-        (gzip.compress(idx(np.zeros((5, 28, 28)))[:-9]), "announces 5 x 28 x 28 values but holds"),
-        (gzip.compress(idx(np.zeros((5, 32, 32)))), "need 28 by 28"),
+        (
+            gzip.compress(idx(np.zeros((5, 28, 28)))[:-9]),
+            "announces 5 x 28 x 28 values but contains",
+        ),
+        (gzip.compress(idx(np.zeros((5, 32, 32)))), "must have 28 by 28"),
         (gzip.compress(idx(np.zeros((4, 28, 28)))), "has 4 images, .* 5 labels"),
     ],
     ids=["text", "cut", "empty", "axes", "type", "short", "size", "count"],  # bytes hold the time

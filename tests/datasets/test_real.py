@@ -98,7 +98,7 @@ def test_a_table_is_made_from_its_source(tmp_path, monkeypatch, kind):
     assert inputs.columns["b"].tolist() == [None, "z"]
     assert inputs.columns["a.1"].tolist() == ["p", "s"]
     monkeypatch.setitem(REAL, "mine", dataclasses.replace(record, dropped=("leak",)))
-    with pytest.raises(ValueError, match=r"has \(2, 5\) rows and columns; need \(2, 3\) and the"):
+    with pytest.raises(ValueError, match=r"has \(2, 5\) rows and columns; it must have \(2, 3\)"):
         load_real("mine", tmp_path)
 
 

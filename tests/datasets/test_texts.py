@@ -131,9 +131,9 @@ def test_missing_files_and_names_are_explained(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("imdb.npz", b"plain text", "not a whole npz file"),
-        ("aclImdb_v1.tar.gz", b"plain text", r"not a whole tar\.gz file"),
-        ("aclImdb_v1.tar.gz", b"", r"not a whole tar\.gz file"),
+        ("imdb.npz", b"plain text", "not a complete npz file"),
+        ("aclImdb_v1.tar.gz", b"plain text", r"not a complete tar\.gz file"),
+        ("aclImdb_v1.tar.gz", b"", r"not a complete tar\.gz file"),
     ],
     ids=["npz", "text", "empty"],
 )
@@ -147,7 +147,7 @@ def test_a_cut_archive_is_named(tmp_path):
     write_archive(tmp_path)
     path = tmp_path / "aclImdb_v1.tar.gz"
     path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(ValueError, match=r"aclImdb_v1\.tar\.gz is not a whole tar\.gz file"):
+    with pytest.raises(ValueError, match=r"aclImdb_v1\.tar\.gz is not a complete tar\.gz file"):
         load_texts("imdb", tmp_path)
 
 

@@ -167,7 +167,7 @@ def test_unknown_names_are_explained():
 @pytest.mark.parametrize("shape", [(307, 7), (308, 6), (1, 3)])
 def test_a_file_of_another_table_is_refused(tmp_path, shape):
     np.savetxt(tmp_path / "yacht.txt", np.zeros(shape))
-    with pytest.raises(ValueError, match=r"yacht\.txt.* need \(308, 6\) and \(308,\)"):
+    with pytest.raises(ValueError, match=r"yacht\.txt.* must be \(308, 6\) and \(308,\)"):
         load_uci("yacht", tmp_path)
 
 

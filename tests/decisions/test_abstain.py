@@ -97,7 +97,7 @@ def test_what_is_wrong_is_named():
         decide(normal([0.0], [1.0]))
     with pytest.raises(ValueError, match="`reject` must be a finite cost"):
         decide(dist, reject=np.nan)
-    with pytest.raises(ValueError, match="`most_cost` 1e-05 is not kept"):
+    with pytest.raises(ValueError, match="`most_cost` 1e-05 cannot be met"):
         choose_reject(dist, y, most_cost=1e-5)
     with pytest.raises(ValueError, match="`confidence`"):
         choose_reject(dist, y, most_cost=0.1, confidence=1.0)

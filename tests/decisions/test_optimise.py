@@ -129,7 +129,7 @@ def test_files_that_hold_no_optimiser_are_refused(tmp_path):
         with pytest.raises(ValueError, match=words):
             Optimiser.load(path)
     path.write_text("{")
-    with pytest.raises(ValueError, match="holds no optimiser: it is not JSON"):
+    with pytest.raises(ValueError, match="is not the file of an optimiser: it is not JSON"):
         Optimiser.load(path)
 
 

@@ -115,6 +115,6 @@ def test_nothing_is_dropped_in_silence(monkeypatch, one_again):
 
     monkeypatch.setattr(regression, "_LEAST_SPREAD", 99)
     X, y = rows()
-    with pytest.warns(HealthWarning, match="too many to say anything about held-out rows"):
+    with pytest.warns(HealthWarning, match="Too few remain to predict held-out rows"):
         model = AnchoredRegressor(**SETTINGS, network=Explosive((8,))).fit(X, y)
     assert model.model_.regression.noise is None

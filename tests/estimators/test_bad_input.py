@@ -134,7 +134,7 @@ def test_unknown_method_of_classes():
 def test_words_outside_the_vocabulary():
     tokens = np.arange(60).reshape(20, 3)
     model = AnchoredClassifier(**QUICK, network=TextCNN(30, 2, 2, 2, 4, 2))
-    with pytest.raises(ValueError, match="`X` must hold whole numbers from 0 to 29"):
+    with pytest.raises(ValueError, match="`X` must contain whole numbers from 0 to 29"):
         model.fit(tokens, LABELS)
 
 

@@ -114,5 +114,5 @@ def test_rows_that_do_not_fit_in_memory_are_refused_before_work(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1e4)
     x, y = problem()
     need = planning.RAMPED_BYTES * 260 * 2
-    with pytest.raises(MemoryError, match=rf"takes about {need / 1e3:.0f} kB of memory, and 10 kB"):
+    with pytest.raises(MemoryError, match=rf"needs about {need / 1e3:.0f} kB of memory, and 10 kB"):
         AnchoredRegressor(**QUICK).fit(x, y)

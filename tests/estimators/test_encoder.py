@@ -40,7 +40,7 @@ def test_features_are_those_of_the_encoder():
     assert encoder.encoder_ == expected
     np.testing.assert_array_equal(encoder.transform(X), expected.transform(as_table(X)))
     assert tuple(encoder.get_feature_names_out()) == expected.feature_names
-    assert encoder.encoder_.left_out == (("code", "identifier: every row has another text"),)
+    assert encoder.encoder_.left_out == (("code", "identifier: every row has a different text"),)
     assert TableEncoder(keep=["code"]).fit(X).encoder_.left_out == ()
     with pytest.raises(TableError, match="lacks the column 'cod'"):
         TableEncoder(keep=["cod"]).fit(X)

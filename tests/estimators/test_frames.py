@@ -64,7 +64,7 @@ def test_names_are_checked_as_scikit_learn_does(fitted):
     # A `Table` is read from a file, whose columns may come in any order, among others.
     mixed = as_table(made[made.columns[::-1]].assign(more=1))
     np.testing.assert_array_equal(fitted.predict(mixed), fitted.predict(made))
-    with pytest.raises(TableError, match="column 'size', row 1 must hold a number"):
+    with pytest.raises(TableError, match="column 'size', row 1 must contain a number"):
         fitted.predict(made.assign(size="large"))
 
 

@@ -241,13 +241,16 @@ def test_the_page_counts_wins_and_losses():
     assert "The RMSE of anchored is at most 5% above CatBoost's on 1 of 2 tables." in page
     assert "The RMSE of anchored is more than 2% above that of ridge on ames of 2 tables." in page
     assert "The log loss of anchored is more than 2% above that of logistic on none of 1" in page
-    assert "takes 2.5 times the processor seconds of CatBoost on the median of 3 tables" in page
+    assert (
+        "takes 2.5 times the processor seconds of CatBoost: this is the median over 3 tables"
+        in page
+    )
     assert "| anchored | 95.0% | 95.0% to 95.0% | 2 |" in page
     assert "| catboost | 90.0% | 90.0% to 90.0% | 0 |" in page
     assert "| ames | 1.010 ± 0.010 | 2.000 ± 0.000 | 0.980 ± 0.000 | **0.500 ± 0.000** |" in page
     ranks = re.search(r"\| ridge \| (.*?) \|", page).group(1)
     assert ranks == "2.50"  # the best and the worst
-    assert f"critical difference {critical_difference(4, 2):.2f}" in page
+    assert f"critical difference {critical_difference(4, 2):.2f}" in " ".join(page.split())
 
 
 def test_the_page_without_ours_does_not_speak_of_us():
@@ -297,6 +300,6 @@ def test_a_gap_record_is_scored_and_shown_beside_what_was_published(tmp_path, uc
     numbers |= {f"boston/gap/anchored/{i}": ours | {"nll": 2.6} for i in range(12)}
     made = {"numbers": numbers, "settings": {"yacht": {"max_rows": 10_000}}}
     page = real_page(made_record(rivals_record()), made)
-    assert "at or below the best of the published numbers on 2 of 3." in page
+    assert "at or below the best of the published numbers on 2 of 3." in " ".join(page.split())
     assert "| yacht | **1.500 ± 0.000** | 1.580 | 1.890 | 2.570 | 88.0% |" in page
     assert "| boston | 2.600 ± 0.000 | 2.690 | 2.590 | **2.510** | 88.0% |" in page

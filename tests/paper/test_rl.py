@@ -77,7 +77,7 @@ def test_the_table_of_deep_sea_says_what_the_record_holds():
     assert rows["randomised priors"][:2] == ("1 of 3; > 2,000", "-")
     assert rows["anchored"][2] > rows["randomised priors"][2]
     words = deep_sea.findings(record)
-    assert any("in 3 of 3 seeds, as was asked" in line for line in words)
+    assert any("in 3 of 3 seeds; the target was 9 of 10" in line for line in words)
     assert any("so anchors explore better" in line for line in words)
     assert any("anchored 50, randomised priors none." in line for line in words)
 

@@ -404,7 +404,7 @@ def test_all_goes_on_after_a_failure(tmp_path, monkeypatch):
 
     monkeypatch.setattr(paper, "get", get)
     output = refused("all", "--out", str(tmp_path))
-    assert "not made: fig-kl." in output
+    assert "these failed: fig-kl." in output
     made = {p.stem for p in (tmp_path / "paper").glob("*.json")}
     assert made == set(paper.FIGURES) - {"fig-kl"}
 

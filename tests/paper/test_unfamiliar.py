@@ -137,10 +137,10 @@ def test_the_papers_own_numbers_show_what_the_paper_says(table):
     record, experiment = record_of(table, module), module.EXPERIMENT
     told = experiment.findings(record)
     assert told[0].count("+0.0") == len(ACCURACY[table])
-    furthest = [line for line in told if line.startswith("Confident on") and "random 3" in line]
-    furthest += [line for line in told if line.startswith("Confident on noise")]
+    furthest = [line for line in told if "confident predictions on" in line and "random 3" in line]
+    furthest += [line for line in told if "confident predictions on noise" in line]
     assert furthest
-    assert all("lowest 5x anchored, in the paper 5x anchored" in f for f in furthest)
+    assert all("lowest is 5x anchored; in the paper it is 5x anchored." in f for f in furthest)
     tables = experiment.tables(record)
     assert all(len(row) == len(t.header) for t in tables for row in t.rows)
     accuracy, train = tables[0].rows[3][1:3]

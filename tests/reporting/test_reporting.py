@@ -347,7 +347,7 @@ def test_many_classes_list_the_commonest_mistakes():
     X, y = rng.normal(size=(90, 3)), np.arange(90) % 15
     page = anchored.report(quick(AnchoredClassifier, X, y), X, y)
     Reader(page)
-    assert "commonest mistakes among 15 classes" in text_of(page)
+    assert "most frequent mistakes among 15 classes" in text_of(page)
 
 
 # The whole

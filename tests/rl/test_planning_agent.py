@@ -72,13 +72,13 @@ def test_a_file_acts_like_the_agent(fitted, tmp_path):
 
 def test_a_file_needs_its_functions_and_its_settings(fitted, tmp_path):
     fitted.save(tmp_path / "agent")
-    with pytest.raises(ModelFileError, match="files hold no code: give `reward` again"):
+    with pytest.raises(ModelFileError, match="files contain no code: give `reward` again"):
         PlanningAgent.load(tmp_path / "agent")
     (tmp_path / "other").write_bytes(b"none")
     with pytest.raises(ModelFileError, match="it is cut short"):
         PlanningAgent.load(tmp_path / "other")
     other = agent(dataclasses.replace(QUICK, n_particles=4))
-    with pytest.raises(ValueError, match="`checkpoint` is of an agent with other settings"):
+    with pytest.raises(ValueError, match="`checkpoint` is from an agent with other settings"):
         other.fit(PURE, 3, checkpoint=tmp_path / "agent")
 
 
@@ -110,7 +110,7 @@ def test_numbers_that_are_none_are_told_and_nothing_is_lost(what, tmp_path):
 
 
 def test_bad_calls_are_refused(fitted):
-    with pytest.raises(RuntimeError, match="has learnt nothing yet: call `fit"):
+    with pytest.raises(RuntimeError, match="has learned nothing yet: call `fit"):
         agent().act(np.zeros(4))
     with pytest.raises(ValueError, match=r"`observation` must have shape \(4,\); got \(3,\)"):
         fitted.act(np.zeros(3))

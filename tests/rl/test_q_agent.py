@@ -101,7 +101,7 @@ def test_an_own_network_is_given_again_at_load(tmp_path):
 def test_a_checkpoint_of_another_run_is_not_used(tmp_path):
     QAgent(SMALL).fit(Line(), 4, checkpoint=tmp_path)
     other = dataclasses.replace(SMALL, gamma=0.5)
-    with pytest.raises(ValueError, match="is of a run with another settings, seed; give another"):
+    with pytest.raises(ValueError, match="is from a run with another settings, seed; give another"):
         QAgent(other, seed=1).fit(Line(), 8, checkpoint=tmp_path)
 
 

@@ -40,7 +40,7 @@ def test_rows_are_added_in_place_by_one_program():
 
 
 def test_more_rows_than_room_are_refused():
-    with pytest.raises(ValueError, match="`x` has 4 rows and the buffer holds 3"):
+    with pytest.raises(ValueError, match="`x` has 4 rows and the buffer has room for 3"):
         Replay.make(3, 1, 1).add(jnp.zeros((4, 1)), jnp.zeros((4, 1)))
     with pytest.raises(ValueError, match="`capacity` must be a positive whole number; got 0"):
         Replay.make(0, 1, 1)

@@ -106,7 +106,9 @@ def test_models_are_paths_estimators_or_predictors(path):
         serving.predict_batches(3, [])
     model = runtime.load(path)
     on_arrays = runtime.of(dataclasses.replace(model.fitted, encoder=None))
-    with pytest.raises(ValueError, match=r"fitted on an array, so it knows no columns\. Fit it on"):
+    with pytest.raises(
+        ValueError, match=r"fitted on an array, so it has no column names\. Fit it on"
+    ):
         serving.predict_batches(on_arrays, [])
 
 
@@ -129,14 +131,16 @@ def test_errors_name_the_column_and_the_row_of_all_batches(path):
     bad = FRAME.astype({"size": object})
     bad.loc[250, "size"] = "large"
     parts = pa.Table.from_pandas(bad.astype({"size": str})).to_batches(max_chunksize=100)
-    with pytest.raises(TableError, match=r"column 'size', row 251 must hold a number.*'large'"):
+    with pytest.raises(TableError, match=r"column 'size', row 251 must contain a number.*'large'"):
         predicted(path, parts)
     lists = TABLE.drop_columns("size").append_column("size", pa.array([[1.0]] * 500))
-    with pytest.raises(TableError, match=r"column 'size' holds list<.*give numbers, text"):
+    with pytest.raises(TableError, match=r"column 'size' has list<.*give numbers, text"):
         predicted(path, lists.to_batches())
     with pytest.raises(TableError, match="`keep` has 'mean', which is also a column of pred"):
         predicted(path, TABLE.rename_columns({"id": "mean"}).to_batches(), keep=["mean"])
-    with pytest.raises(TableError, match=r"`keep` has 'no'; the columns there are 'id', 'size'"):
+    with pytest.raises(
+        TableError, match=r"`keep` names 'no', which is not a column; the columns are 'id', 'size'"
+    ):
         predicted(path, TABLE.to_batches(), keep=["no"])
     with pytest.raises(TypeError, match=r"it has a DataFrame\. For other frames use"):
         predicted(path, [FRAME])

@@ -225,12 +225,12 @@ def test_arrow_and_json_of_several_coverages_in_one_batch(path):
         (b"{", 400, "the body is not JSON: Expecting property name enclosed in double quotes at"),
         (b"\xff", 400, "the body is not JSON: byte 0 is not UTF-8."),
         (b"[" * 100_000, 400, "nested too deeply"),
-        (b'{"rows": [{"size": NaN}]}', 400, "NaN is no number of JSON; give null for a missing"),
+        (b'{"rows": [{"size": NaN}]}', 400, "NaN is not a JSON number; give null for a missing"),
         (b"9" * 5_000, 400, "the body is not JSON: "),
         ([], 400, "the body must be an object such as "),
         ({"rows": [GOOD], "more": 1}, 400, "may have `coverage`; it has 'rows', 'more'."),
         ({}, 400, "the body must have `rows` or `columns`"),
-        ({"rows": []}, 400, "`rows` must be a list of at least one; got an empty list."),
+        ({"rows": []}, 400, "`rows` must be a list that is not empty; got an empty list."),
         ({"rows": [GOOD, 3]}, 400, "`rows`, row 2 must be an object of cells by column; got 3."),
         ({"rows": [GOOD], "coverage": 90}, 400, "`coverage` must be a number between 0 and 1"),
         ({"columns": {k: [v] * (1 + (k == "lift")) for k, v in GOOD.items()}}, 400,
@@ -238,13 +238,13 @@ def test_arrow_and_json_of_several_coverages_in_one_batch(path):
         ({"rows": [GOOD, {k: v for k, v in GOOD.items() if k != "size"}]}, 422,
          "row 2: the table lacks the column 'size'; the columns it has are 'rooms'"),
         ({"rows": [{**GOOD, "siz": 3, "size": 3}, GOOD | {"size": "big"}]}, 422,
-         "column 'size', row 2 must hold a number, as in training; got 'big'."),
-        ({"rows": [GOOD | {"built": "soon"}]}, 422, "must hold a date (YYYY-MM-DD), as in"),
+         "column 'size', row 2 must contain a number, as in training; got 'big'."),
+        ({"rows": [GOOD | {"built": "soon"}]}, 422, "must contain a date (YYYY-MM-DD), as in"),
         ({"rows": [GOOD | {"town": ["a"]}]}, 422,
-         "column 'town', row 1 holds a list; a cell is text, a number, true, false or null."),
+         "column 'town', row 1 contains a list; a cell must be text, a number,"),
         (b'{"rows": [%s]}' % json.dumps(GOOD).replace("80.0", "1e999").encode(), 422,
-         "column 'size', row 1 holds an infinite number; leave the cell empty"),
-        ({"rows": [GOOD | {"size": 10**400}]}, 422, "column 'size', row 1 holds an infinite"),
+         "column 'size', row 1 contains an infinite number; leave the cell empty"),
+        ({"rows": [GOOD | {"size": 10**400}]}, 422, "column 'size', row 1 contains an infinite"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
@@ -263,15 +263,19 @@ def test_wrong_bodies_are_refused_with_a_sentence(url, content, status, words):
     [
         (request(b"{}", line="GET /predict"), 405, "/predict takes POST."),
         (request(b"{}", line="POST /health"), 405, "/health takes GET."),
-        (request(b"{}", line="POST /other"), 404, "there are only the paths /, /health, /metrics"),
+        (request(b"{}", line="POST /other"), 404, "the only paths are /, /health, /metrics"),
         (request(b"{}", "text/csv"), 415, f"must be {JSON} or {ARROW}; got text/csv."),
-        (request(b"{}", more="Content-Encoding: gzip\r\n"), 415, "encoded as gzip; send it as"),
-        (request(b"{}", line="POST /predict?a=1"), 400, "the query may be ?coverage=0.8"),
+        (request(b"{}", more="Content-Encoding: gzip\r\n"), 415, "encoded as gzip; send it"),
+        (request(b"{}", line="POST /predict?a=1"), 400, "the query may only set the coverage"),
         (request(b"{}", line="POST /predict?coverage=x"), 400, "`coverage` must be a number"),
         (request(b"{}", line="POST /predict?coverage=nan"), 400, "`coverage` must be a number"),
         (request(b"{}").replace(b"localhost", b"evil.example"), 400, "that host name"),
-        (request(b"", size=1 << 40), 413, "more than 8,388,608 bytes, the most; send the rows in"),
-        (request(b"abc", ARROW), 400, "no stream of Arrow batches: "),
+        (
+            request(b"", size=1 << 40),
+            413,
+            "more than the allowed 8,388,608 bytes; send the rows in",
+        ),
+        (request(b"abc", ARROW), 400, "not a stream of Arrow batches: "),
         (request(stream(TABLE.slice(0, 0)), ARROW), 400, "the Arrow stream has no rows"),
         (request(stream(TABLE.drop_columns("size")), ARROW), 422, "lacks the column 'size'"),
     ],
@@ -288,7 +292,7 @@ def test_arrow_that_would_fill_the_memory_is_refused(url):
     options = {"options": pa.ipc.IpcWriteOptions(compression="zstd")}
     status, body = ask(url, post(stream(TABLE, **options), ARROW))
     assert status == 415
-    assert b"compressed; write them without" in body
+    assert b"compressed; send them uncompressed" in body
     long = pa.DictionaryArray.from_arrays(pa.array([0] * 300), pa.array(["x" * 1_000_000]))
     place = TABLE.column_names.index("town")
     for column in (long, pa.array(["x" * 300_000] * 300, pa.string_view())):
@@ -317,7 +321,7 @@ def test_limits_of_rows_bytes_and_time(path):
     with serving_at(path, limits=limits) as url:
         status, answer = asked(url, {"rows": [GOOD] * 4})
         assert (status, answer["error"]) == (
-            413, "the request has 4 rows and the most is 3; send them in parts."
+            413, "the request has 4 rows, and at most 3 are allowed; send them in several requests."
         )  # fmt: skip
         chunked = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         chunked += b"Transfer-Encoding: chunked\r\n\r\n" + b"3e8\r\n%s\r\n" % (b" " * 1_000) * 6

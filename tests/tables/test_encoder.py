@@ -80,14 +80,14 @@ def test_numbers_may_come_as_text():
 def test_text_among_numbers_is_named(cell):
     encoder, _ = fitted(np.array([1.0, 2.0]), name="size")
     table = Table({"size": text(["1", None, cell])}, 3, row_numbers=np.array([7, 8, 9]))
-    with pytest.raises(TableError, match="column 'size', row 9 must hold a number") as caught:
+    with pytest.raises(TableError, match="column 'size', row 9 must contain a number") as caught:
         encoder.transform(table)
     assert repr(cell) in str(caught.value)
 
 
 def test_infinite_numbers_are_named():
     encoder, _ = fitted(np.array([1.0, 2.0]))
-    with pytest.raises(TableError, match="row 2 must hold a number, as in training; got '-inf'"):
+    with pytest.raises(TableError, match="row 2 must contain a number, as in training; got '-inf'"):
         encoder.transform(table_of(x=[0.0, -np.inf]))
 
 
@@ -108,9 +108,11 @@ def test_missing_booleans_get_the_mean_and_a_feature():
     encoder, features = fitted(text(["yes", None, "no", "yes", "yes"]))
     np.testing.assert_array_equal(features[:, 0], [1, 0.75, 0, 1, 1])
     np.testing.assert_array_equal(features[:, 1], [0, 1, 0, 0, 0])
-    with pytest.raises(TableError, match="row 1 must hold 'no' or 'yes', as in training; got 'ja'"):
+    with pytest.raises(
+        TableError, match="row 1 must contain 'no' or 'yes', as in training; got 'ja'"
+    ):
         encoder.transform(table_of(x=["ja"]))
-    with pytest.raises(TableError, match=r"row 2 must hold 'no' or 'yes'.*got '1'"):
+    with pytest.raises(TableError, match=r"row 2 must contain 'no' or 'yes'.*got '1'"):
         encoder.transform(table_of(x=[np.nan, 1.0]))
     np.testing.assert_array_equal(encoder.transform(table_of(x=[np.nan])), [[0.75, 1.0]])
 
@@ -251,7 +253,9 @@ def test_day_and_month_that_cannot_be_told_apart():
     assert encoder.columns[0].order == "MM/DD/YYYY"
     encoder, _ = fitted(text(["01/02/2024", "14/03/2024"]))
     assert encoder.columns[0].order == "DD/MM/YYYY"
-    assert reason(text(["13/02/2024", "01/14/2024"])) == "identifier: every row has another text"
+    assert (
+        reason(text(["13/02/2024", "01/14/2024"])) == "identifier: every row has a different text"
+    )
 
 
 NO_DATES = [
@@ -270,7 +274,9 @@ NO_DATES = [
 @pytest.mark.parametrize("cell", [*NO_DATES, "01.02.2024"])
 def test_no_date_is_named(cell):
     encoder, _ = fitted(text(["2024-01-01", "2024-02-29"]))
-    with pytest.raises(TableError, match=r"row 2 must hold a date \(YYYY-MM-DD\), as in training"):
+    with pytest.raises(
+        TableError, match=r"row 2 must contain a date \(YYYY-MM-DD\), as in training"
+    ):
         encoder.transform(table_of(x=["2024-01-01", cell]))
 
 
@@ -287,14 +293,18 @@ def test_no_date_is_named(cell):
         ("id", np.arange(9.0), "identifier"),
         ("customerId", np.arange(9.0), "identifier"),
         ("unnamed_1", np.arange(9.0), "identifier"),
-        ("x", text(f"k{k}" for k in range(9)), "identifier: every row has another text"),
+        ("x", text(f"k{k}" for k in range(9)), "identifier: every row has a different text"),
         (
             "x",
             text(f"cat number {k} sat" for k in range(9)),
             "free text: 9 different texts in 9",
         ),
         ("x", text(f"k{k // 2}" for k in range(90)), "too many levels: 45 in 90 cells"),
-        ("x", text([*map(str, range(99)), "?!"]), "numbers but for 1 of 100 cells, such as '?!'"),
+        (
+            "x",
+            text([*map(str, range(99)), "?!"]),
+            "numbers except for 1 of 100 cells, such as '?!'",
+        ),
     ],
 )
 def test_reasons(name, cells, part):
@@ -508,7 +518,7 @@ def test_kind_of_target(cells, kind, part):
 
 
 def test_targets_of_no_use():
-    with pytest.raises(TableError, match="no cell that is not missing"):
+    with pytest.raises(TableError, match="every cell of the target is missing"):
         target_kind(np.full(3, np.nan))
     with pytest.raises(TableError, match=r"40 different texts in 40 rows, such as '\$0'"):
         target_kind(text(f"${k}" for k in range(40)))

@@ -125,7 +125,7 @@ def test_cells_that_no_table_holds_are_noted():
     ):
         table = as_table(frame)
         assert list(table.columns) == ["y"]
-        assert table.notes[0].startswith("Column 'x' holds ")
+        assert table.notes[0].startswith("Column 'x' has ")
         assert "left out" in table.notes[0]
 
 
@@ -136,7 +136,7 @@ def test_names_are_text_and_differ():
 
 
 def test_infinite_numbers_are_named():
-    with pytest.raises(TableError, match="column 'x', row 2 holds an infinite number"):
+    with pytest.raises(TableError, match="column 'x', row 2 contains an infinite number"):
         as_table(pd.DataFrame({"x": [1.0, np.inf]}))
 
 

@@ -78,7 +78,7 @@ def test_columns_of_money_and_shares_are_numbers():
     np.testing.assert_array_equal(encoder.transform(table)[:, 0], [1234.5, 1234.5, 1234.5, 99, 2e3])
     plain = encoder.transform(Table({"price": text(["7", "$7"])}, 2))
     np.testing.assert_array_equal(plain[:, 0], [7, 7])
-    with pytest.raises(TableError, match=r"row 1 must hold a number like \$1,234.5.* got '€7'"):
+    with pytest.raises(TableError, match=r"row 1 must contain a number like \$1,234.5.* got '€7'"):
         encoder.transform(Table({"price": text(["€7"])}, 1))
     assert Encoder.from_json(encoder.to_json()) == encoder
 

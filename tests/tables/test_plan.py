@@ -142,8 +142,8 @@ def test_columns_to_keep():
         ({"target": "z"}, "lacks the column 'z'; the columns it has are 'x', 'y'"),
         ({"target": "y", "group": "z"}, "lacks the column 'z'"),
         ({"target": "y", "order": "z"}, "lacks the column 'z'"),
-        ({"target": "same"}, "has one value only"),
-        ({"target": "y", "group": "same"}, "'same' to group by has one value only"),
+        ({"target": "same"}, "has only one value"),
+        ({"target": "y", "group": "same"}, "'same' to group by has only one value"),
         ({"target": "same", "task": "ranking"}, "`task` must be one of"),
     ],
 )

@@ -139,7 +139,7 @@ def test_encodings():
         assert table.notes == ()
     table = table_of(b"a,ort\n1,Bern\n2," + "Zürich\n".encode("latin-1") + "3,Zürich\n".encode())
     assert table.columns["ort"].tolist() == ["Bern", "Zürich", "Zürich"]
-    assert table.notes == ("Line 3 is not UTF-8: bytes that are not are read as Latin-1.",)
+    assert table.notes == ("Line 3 is not UTF-8: its invalid bytes are read as Latin-1.",)
     assert list(table_of(text.encode("latin-1")).columns) == ["größe", "ort"]
 
 
@@ -279,26 +279,26 @@ JUNK = bytes(np.random.default_rng(3).integers(0, 256, 5_000, dtype=np.uint8))
         (b" \n\r\n\t\n", "the file is empty"),
         (b"\xef\xbb\xbf", "the file is empty"),
         (b",,\n", "only blank lines"),
-        (b"a,b\n", "there is a header but there are no rows"),
-        (b"a,b\n\n\n", "there is a header but there are no rows"),
+        (b"a,b\n", "the file has column names but no rows"),
+        (b"a,b\n\n\n", "the file has column names but no rows"),
         (b"a,b, a\n1,2,3\n", "columns 1 and 3 are both named 'a'; rename one"),
         (b"a," * 60_000 + b"\n1\n", "there are 60001 columns, more than 50000"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cell but the header has 2"),
         (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3 cells but the header has 2"),
         (b'a,b\n1,"x\ny"\n3,4,5\n', "line 4 has 3 cells but the header has 2"),
         (b"a,b\r1,2\r3\r", "line 3 has 1 cell but the header has 2"),
-        (b"a,b\n1,2\n3,\x00\n", "line 3 holds a NUL byte"),
-        (b"a,b\n1,2\n3,\x07\n", "line 3 holds the control byte 0x07"),
-        (JUNK, "line 1 holds"),
+        (b"a,b\n1,2\n3,\x00\n", "line 3 contains a NUL byte"),
+        (b"a,b\n1,2\n3,\x07\n", "line 3 contains the control byte 0x07"),
+        (JUNK, "line 1 contains"),
         (b'a,b\n1,2\n3,"x\n4,5\n6,7\n', "the quote opened in line 3 is never closed"),
         (b'a,"b\n1,2\n', "the quote opened in line 1 is never closed"),
         (
             b'a,b\n1,2\n3,"x\n4,5\n6,"y"\n7,8\n',
             "the quote opened in line 3 is not closed: the next quote, in line 5, does not end",
         ),
-        (b"a,b\n1,2\n3,inf\n", "column 'b', row 2 holds an infinite number"),
-        (b"a,b\n1,2\n3, -Infinity\n", "column 'b', row 2 holds an infinite number"),
-        (b"a,b\n1,2\n3,1e999\n", "column 'b', row 2 holds an infinite number"),
+        (b"a,b\n1,2\n3,inf\n", "column 'b', row 2 contains an infinite number"),
+        (b"a,b\n1,2\n3, -Infinity\n", "column 'b', row 2 contains an infinite number"),
+        (b"a,b\n1,2\n3,1e999\n", "column 'b', row 2 contains an infinite number"),
         ("a,b\n1,2\n".encode("utf-16"), "UTF-16 text; save it as UTF-8"),
         (b"PK\x03\x04rest", "a workbook; save the sheet as CSV"),
         (gzip.compress(PLAIN, mtime=0)[:-10], "the file is damaged"),
@@ -310,8 +310,11 @@ JUNK = bytes(np.random.default_rng(3).integers(0, 256, 5_000, dtype=np.uint8))
         ),
         (b"PAR1", "Parquet"),
         (parquet_bytes({"a": [1]})[:-9], "Parquet"),
-        (parquet_bytes({"a": [1.0, float("inf")]}), "column 'a', row 2 holds an infinite number"),
-        (parquet_bytes({"a": pa.array([], pa.int8())}), "there are no rows"),
+        (
+            parquet_bytes({"a": [1.0, float("inf")]}),
+            "column 'a', row 2 contains an infinite number",
+        ),
+        (parquet_bytes({"a": pa.array([], pa.int8())}), "has column names but no rows"),
     ],
 )
 def test_faults_are_one_line_that_names_the_place(content, part):
@@ -327,7 +330,7 @@ def test_rows_of_later_blocks_are_named_as_in_the_file(monkeypatch):
     rows[700] = b"700\n"
     assert "line 702 has 1 cell" in fault_of(b"a,b\n" + b"".join(rows))
     rows[700] = b"700,\x00\n"
-    assert "line 702 holds a NUL byte" in fault_of(b"a,b\n" + b"".join(rows))
+    assert "line 702 contains a NUL byte" in fault_of(b"a,b\n" + b"".join(rows))
     rows[700] = b'700,"\n'
     assert "the quote opened in line 702" in fault_of(b"a,b\n" + b"".join(rows))
     rows[700], rows[900] = b'700,"x\n', b'900,"y"\n'
@@ -362,7 +365,7 @@ def test_quotes_that_swallow_rows_are_noted():
     rows[70] = b'70,2",z'
     table = table_of(b"a,b,c\n" + b"\n".join(rows))
     [note] = table.notes
-    assert note.startswith("Column 'b', row 41 holds 31 lines in quotes that look like rows")
+    assert note.startswith("Column 'b', row 41 contains 31 quoted lines that look like rows")
     letters = table_of(b'a,b,c\n1,"Dear all,\nthe, end\nbye",2\n')
     assert letters.notes == ()
 
@@ -444,7 +447,7 @@ def healthy(random):
         lambda row: random.choice(["yes", "no"]),
         lambda row: f"20{random.randrange(10, 30)}-0{random.randrange(1, 10)}-11",
         lambda row: random.choice(["", "?", "nan"]),
-        lambda row: "one class only",
+        lambda row: "only one class",
         lambda row: random.choice(["1", "x", "2.5", "2020-01-01"]),
     ]
     kinds = [random.choice(makers) for _ in range(random.randrange(1, 8))]

@@ -139,7 +139,7 @@ def test_what_is_wrong_is_said_in_one_line(folder, tmp_path):
         AnchoredRegressor().fit(folder, "price")
     (folder / "part-9.parquet").unlink()
     pd.DataFrame({"other": [1.0]}).to_parquet(folder / "part-9.parquet")
-    with pytest.raises(TableError, match="has other columns"):
+    with pytest.raises(TableError, match="has different columns"):
         AnchoredRegressor().fit(folder, "price")
 
 

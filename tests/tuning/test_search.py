@@ -221,7 +221,7 @@ def test_bad_arguments_are_refused(change, words):
 
 def test_bad_spaces_are_refused():
     for name, bad in [("steps", (10, 5)), ("decay_rate", (0.9, 1.0)), ("learning_rate", (0, 1))]:
-        with pytest.raises(ValueError, match=f"`{name}` must be the least and the most"):
+        with pytest.raises(ValueError, match=f"`{name}` must be two numbers above 0"):
             Space(**{name: bad})
 
 

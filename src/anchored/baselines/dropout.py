@@ -29,7 +29,7 @@ from anchored.typing import Array, Params
 
 @dataclasses.dataclass(frozen=True)
 class MCDropout:
-    """One `MLP` with dropout of hidden nodes, predicted many times over."""
+    """One `MLP` with dropout of hidden nodes, which predicts many times."""
 
     rate: float = 0.4
     schedule: Schedule = Schedule(epochs=4000, learning_rate=0.005)
@@ -38,9 +38,7 @@ class MCDropout:
 
     def __call__(self, key: Array, problem: Problem) -> Predictive:
         if not (isinstance(problem.network, MLP) and problem.network.hidden):
-            raise TypeError(
-                f"MC dropout drops hidden nodes of an `MLP`, and needs some; got {problem.network}."
-            )
+            raise TypeError(f"MC dropout needs an `MLP` with hidden nodes; got {problem.network}.")
         if any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(problem.prior.mean)):
             raise ValueError("`prior` must have zero means for MC dropout.")
         if not 0 < self.rate < 1:

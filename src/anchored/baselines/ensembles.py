@@ -25,9 +25,9 @@ _HELD_OUT = 0.2  # share of rows on which a constant variance is chosen
 class EnsembleOf:
     """An ensemble by one of the library's methods: anchored, rms, deep, regularised, ...
 
-    ``deep`` on a regression problem gets a second output for its noise. Members start at
-    prior draws (not their anchors) if ``prior_start``, as in the paper's figures, and else
-    where the network would be initialised.
+    ``deep`` on a regression problem gets a second output for its noise. With ``prior_start``,
+    members start at prior draws (not at their anchors), as in the paper's figures; otherwise they
+    start where the network is initialised.
     """
 
     method: str = "anchored"
@@ -72,8 +72,8 @@ class EnsembleOf:
 class SingleNetwork:
     """One regularised network; in regression its variance is a constant.
 
-    The constant is the mean squared error on a fifth of the rows, by a network trained on
-    the others; the network that predicts is then trained on all of them.
+    The constant is the mean squared error on a fifth of the rows, from a network trained on the
+    other rows. The network that predicts is then trained on all rows.
     """
 
     schedule: Schedule = Schedule(epochs=4000, learning_rate=0.005)

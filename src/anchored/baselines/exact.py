@@ -33,7 +33,7 @@ class InfiniteWidthGP:
     """The exact posterior of the network with its hidden layers infinitely wide."""
 
     def condition(self, problem: Problem) -> gp.GP:
-        """The process itself, for draws of functions."""
+        """The Gaussian process itself, to draw functions from."""
         likelihood = need_gaussian("The infinite-width GP", problem, "NUTS")
         kernel, rows = gp.twin(problem.network, problem.prior), problem.rows
         return gp.condition(kernel, rows.x, rows.y, likelihood.noise_var, rows.weight)
@@ -50,7 +50,7 @@ class FiniteWidthPosterior:
     n_draws: int = 50_000
 
     def moments(self, key: Array, problem: Problem) -> tuple[Predictive, float]:
-        """The predictive, and the effective number of draws it rests on."""
+        """The predictive, and the effective number of draws behind it."""
         likelihood = need_gaussian("The finite-width posterior", problem, "NUTS")
         network, prior, rows = problem.network, problem.prior, problem.rows
         if not (isinstance(network, MLP) and len(network.hidden) == 1 and network.n_outputs == 1):
@@ -90,8 +90,8 @@ class FiniteWidthPosterior:
         dist, n_effective = self.moments(key, problem)
         if n_effective < _MIN_DRAWS:
             warnings.warn(
-                f"Only {n_effective:.0f} effective draws of {self.n_draws:,}: the data tell too "
-                "much about the hidden layer. Raise `n_draws`, or use NUTS.",
+                f"Only {n_effective:.0f} effective draws of {self.n_draws:,}: the data fix the "
+                "hidden layer too closely. Raise `n_draws`, or use NUTS.",
                 stacklevel=2,
             )
         return dist

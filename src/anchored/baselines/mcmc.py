@@ -35,12 +35,12 @@ _FRICTION = 0.1  # SGHMC: friction times the step size
 
 
 class ConvergenceDoubt(UserWarning):
-    """Chains that have not mixed: their predictions may not be the posterior's."""
+    """Chains have not mixed: their predictions may differ from the posterior."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Chains:
-    """Draws of several chains, and how far to trust them.
+    """Draws from several chains, and how far to trust them.
 
     Attributes
     ----------
@@ -58,7 +58,9 @@ class Chains:
     n_gradients: int
 
     def warn(self) -> None:
-        """Say it if R-hat is above 1.01, the effective sample size below 100, or steps diverged."""
+        """Warn if R-hat is above 1.01, the effective sample size is below 100, or steps
+        diverged.
+        """
         mixed = self.rhat <= MAX_RHAT and self.ess >= MIN_ESS  # nan is neither
         if not mixed or self.n_divergent:
             warnings.warn(
@@ -100,7 +102,7 @@ class NUTS(_Sampler):
 
 @dataclasses.dataclass(frozen=True)
 class HMC(_Sampler):
-    """Hamiltonian Monte Carlo with ``n_steps`` leapfrog steps a draw, as in the paper."""
+    """Hamiltonian Monte Carlo with ``n_steps`` leapfrog steps for each draw, as in the paper."""
 
     n_steps: int = 150
 
@@ -110,12 +112,12 @@ class HMC(_Sampler):
 
 @dataclasses.dataclass(frozen=True)
 class SGHMC(_Sampler):
-    """Stochastic-gradient HMC: a new batch at every step, for data too many to pass each time.
+    """Stochastic-gradient HMC: a new batch at every step, for data too large to use in every step.
 
-    Biased, unlike the others: the discretisation adds up to a tenth to the variance in the
-    stiffest direction, the noise of the batches some more; smaller batches take smaller steps to
-    keep that in bounds. Directions that the data do not inform move very little in a run and
-    stay near the prior draw that each chain starts from, which is why there are many chains.
+    Unlike the others it is biased. The discretisation adds up to a tenth to the variance in the
+    stiffest direction, and the noise of the batches adds some more; smaller batches take smaller
+    steps to limit this. Directions that the data do not inform move very little in a run. They stay
+    near the prior draw that each chain starts from, so there are many chains.
     """
 
     n_chains: int = 20

@@ -41,7 +41,7 @@ class MeanFieldVI:
     n_draws: int = 200
 
     def fit(self, key: Array, problem: Problem) -> tuple["Factors", TrainInfo]:
-        """The fitted factors and the record of the training (the objective is -bound / N)."""
+        """The fitted factors and the record of training (the objective is -bound / N)."""
         key_start, key_loss, key_order = jax.random.split(key, 3)
         whitened, model = Whitened.of(problem)
         mean = jax.random.normal(key_start, (1, whitened.size))

@@ -22,14 +22,15 @@ Hidden = Annotated[
     list[str] | None, typer.Option(help="Widths of the hidden layers, like 50 or 100,50.")
 ]
 Group = Annotated[
-    str | None, typer.Option(help="Groups whose rows stay together, such as patients or sites.")
+    str | None,
+    typer.Option(help="Column of groups whose rows stay together, such as patients or sites."),
 ]
 Time = Annotated[
     str | None,
     typer.Option("--time", help="Column of times: the latest rows become the test rows."),
 ]
 Keep = Annotated[
-    str | None, typer.Option(help="Columns to use that would otherwise be left out: a,b.")
+    str | None, typer.Option(help="Columns to use although they would be left out, such as a,b.")
 ]
 RandomState = Annotated[
     int, typer.Option("--random-state", min=0, help="Seed for everything random.")

@@ -42,7 +42,7 @@ def stream_plan(stream: Stream, target: str, task: str | None, keep, seed: int) 
             path,
             held - 1,
         )
-        note = f"The table is larger than memory: a sample of {len(sample):,} rows decides."
+        note = f"The table is larger than memory: {len(sample):,} rows decide how columns are read."
         yield dataclasses.replace(
             plan,
             inputs=rows,

@@ -12,7 +12,7 @@ from anchored.cli._common import fail
 
 def demo(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
     ] = 8765,
     host: Annotated[
         str, typer.Option(help="Address to listen on; the default is this machine alone.")

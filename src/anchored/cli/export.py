@@ -12,11 +12,13 @@ from anchored.cli._common import fail, model_errors
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of `anchored fit`.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file that `anchored fit` wrote.")
+    ],
     onnx: Annotated[Path, typer.Option("--onnx", help="ONNX file to write.")],
     network: Annotated[
         str | None,
-        typer.Option(help="Where a network of your own is in Python, as package.module:name."),
+        typer.Option(help="Your own network, as package.module:name in Python."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
@@ -61,6 +63,6 @@ def _imported(name: str) -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        fail(f"--network must be package.module:name of something in Python; got {name}: {error}.")
+        fail(f"--network must name a Python object as package.module:name; got {name}: {error}.")
     finally:
         sys.path.remove("")

@@ -52,10 +52,10 @@ def fit(
         str, typer.Option(help="Scale of a regression target: auto, linear or log.")
     ] = "auto",
     settings: Annotated[
-        Path | None, typer.Option(help="Settings that `anchored tune` found.")
+        Path | None, typer.Option(help="Settings file that `anchored tune` wrote.")
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(min=1, help="Longest time that training may take.")
+        float | None, typer.Option(min=1, help="Limit on the training time, in seconds.")
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Share of targets that intervals should contain.")
@@ -70,13 +70,14 @@ def fit(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option(help="Go on where a run that was stopped left a checkpoint in the folder."),
+        typer.Option(help="Continue from the checkpoint of a run that was stopped."),
     ] = True,
     executor: Annotated[
-        str | None, typer.Option(help="Who trains the members: ray, or ray://host:port.")
+        str | None, typer.Option(help="Where the members are trained: ray, or ray://host:port.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option(help="Say what the fit would take (memory, time, steps), and stop.")
+        bool,
+        typer.Option(help="Print the memory, time and steps that the fit would need, and stop."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
@@ -147,8 +148,8 @@ def _carry_out(table: str, plan, parameters: dict, out: Path, resume, coverage, 
         with table_errors(table):
             fitted = _fitting.fit_plan(plan, parameters | {"checkpoint": place}, coverage)
     except KeyboardInterrupt:
-        kept = f" The same command goes on from {place.folder}." if place.exists() else ""
-        typer.echo(f"anchored: stopped; no model is written.{kept}", err=True)
+        kept = f" The same command continues from {place.folder}." if place.exists() else ""
+        typer.echo(f"anchored: stopped; no model was written.{kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     files = {kind: str(out / name) for kind, name in FILES.items()}
     record = _record(table, plan, fitted, coverage, parameters["random_state"], files)
@@ -182,7 +183,7 @@ def _place(out: Path, resume: bool):
     if not resume:
         place.clear_all()
     elif place.exists():
-        typer.echo(f"Going on from the checkpoint in {place.folder}.", err=True)
+        typer.echo(f"Continuing from the checkpoint in {place.folder}.", err=True)
     return place
 
 
@@ -215,7 +216,8 @@ def _check_scale(target_scale: str, plan) -> None:
         fail(f"--target-scale is for regression; {plan.target!r} has classes.")
     if target_scale == "log" and not plan.y.min() >= 0:
         fail(
-            f"--target-scale log needs targets from zero on; {plan.target!r} has {plan.y.min():g}."
+            f"--target-scale log needs targets of zero or more; {plan.target!r} has "
+            f"{plan.y.min():g}."
         )
 
 
@@ -332,8 +334,9 @@ def _say_result(record: dict[str, Any], seconds: float) -> None:
     if record["task"] == "regression":
         share = max(scores["r2"] or 0.0, 0.0)
         explained = f" and explain {share:.0%} of the variance" if share else ""
-        typer.echo(f"Predictions are off by {scores['rmse']:.4g} (root mean square){explained}.")
-        missing = "" if record["gp"] else "Not compared with exact inference: "
+        off = f"{scores['rmse']:.4g} in the target's units (root mean square)"
+        typer.echo(f"Predictions are off by {off}{explained}.")
+        missing = "" if record["gp"] else "Not compared with exact inference. "
         typer.echo(f"{missing}{record['gp_words']}")
     else:
         typer.echo(f"Stated probabilities are off by {scores['ece']:.1%} on average.")

@@ -22,7 +22,9 @@ from anchored.errors import shown
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of `anchored fit`.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file that `anchored fit` wrote.")
+    ],
     table: Annotated[
         str,
         typer.Argument(
@@ -84,7 +86,10 @@ def _explainer(path: Path) -> Callable[[Any], dict[str, Any]]:
     with model_errors(path):
         fitted = anchored.load(path)
     if fitted.held_out_ is None:
-        fail(f"{path} holds no test rows, which --explain compares with; fit with a test share.")
+        fail(
+            f"{path} contains no test rows, and --explain needs some to compare with. Fit the "
+            "table with `anchored fit`, which keeps test rows in the file."
+        )
 
     def columns(block) -> dict[str, Any]:
         found = fitted.explain(block)
@@ -123,7 +128,7 @@ def _predict(model, table: str, coverage: float | None, writer, why=None) -> dic
             n_novel += int((result["novelty"] > 1).sum())
     if n_novel:
         notes.append(
-            f"{n_novel:,} of {n_rows:,} rows have a novelty above 1: the training rows had few "
-            "like them."
+            f"{n_novel:,} of {n_rows:,} rows have a novelty above 1: such rows were rare in "
+            "training."
         )
     return {"rows": n_rows, "novel": n_novel, "columns": columns, "notes": notes}

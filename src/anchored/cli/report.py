@@ -10,7 +10,9 @@ from anchored.cli._common import check_coverage, fail, model_errors, table_error
 
 
 def report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of `anchored fit`.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file that `anchored fit` wrote.")
+    ],
     table: Annotated[
         str | None,
         typer.Argument(
@@ -65,7 +67,7 @@ def _rows(model, about: dict, table: str | None, path: Path) -> tuple:
 
     if table is None:
         if model.held_out_ is None:
-            fail(f"{path} holds no test rows: give a table with targets as well.")
+            fail(f"{path} contains no test rows: also give a table with targets.")
         return *model.held_out_, about.get("rows")
     if model.encoder_ is None or not {"target", "task"} <= about.keys():
         fail(f"{path} was not fitted by `anchored fit`, so it cannot read tables.")

@@ -13,19 +13,20 @@ from anchored.errors import MissingDataError
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(help="What to rebuild: a name of --list, or all (figures).")
+        str | None,
+        typer.Argument(help="What to rebuild: a name from --list, or all for every figure."),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="smoke (seconds), paper (its settings), or another of --list; "
-            "else paper, or cpu of what is not in the paper."
+            help="smoke (takes seconds), paper (the paper's settings) or another preset from "
+            "--list. Default: paper, or cpu for what is not in the paper."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for everything random.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder; a folder for each preset is made in it.")] = (
-        Path("results/reproduce")
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; each preset gets its own folder inside.")
+    ] = (Path("results/reproduce")),
     data_dir: Annotated[
         Path | None,
         typer.Option(
@@ -33,10 +34,14 @@ def reproduce(
         ),
     ] = None,
     redraw: Annotated[
-        bool, typer.Option("--redraw", help="Draw again from the records, without running.")
+        bool,
+        typer.Option(
+            "--redraw", help="Draw the pictures again from the records, without running anything."
+        ),
     ] = False,
     page: Annotated[
-        Path | None, typer.Option(help="Write a page of all figures in --out, without running.")
+        Path | None,
+        typer.Option(help="Write a page of all figures in --out, without running anything."),
     ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="List what can be rebuilt and what each needs.")
@@ -56,15 +61,18 @@ def reproduce(
     splits: Annotated[
         int | None,
         typer.Option(
-            min=1, max=20, help="For a table: number of splits (or truths), from the first."
+            min=1, max=20, help="For a table: number of splits (or truths) to use, from the first."
         ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="For a table: cells at a time; by default one for each core."),
+        typer.Option(
+            min=1, help="For a table: cells computed at once; by default one for each core."
+        ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="For a table: repeat cells that exist already.")
+        bool,
+        typer.Option("--again", help="For a table: compute again the cells that exist already."),
     ] = False,
     settings: Annotated[
         Path | None,
@@ -109,7 +117,7 @@ def _chosen(name: str | None, preset: str, given: dict[str, Any]) -> list:
     from anchored import paper
 
     if name is None:
-        fail("which figure? Give one of `anchored reproduce --list`, or all.")
+        fail("which figure? Give a name from `anchored reproduce --list`, or all.")
     try:
         chosen = [paper.get(n) for n in (paper.FIGURES if name == "all" else [name])]
     except ValueError as error:
@@ -149,7 +157,7 @@ def _make(
             continue
         _print_record(record, folder, _draw_record(experiment, record, folder))
     if failed:
-        fail(f"not made: {', '.join(failed)}.")
+        fail(f"these failed: {', '.join(failed)}.")
 
 
 def _run(
@@ -196,7 +204,7 @@ def _write_page(name: str | None, page: Path, folder: Path) -> None:
     from anchored.paper.pages import reproduction_page
 
     if name is not None:
-        fail(f"--page is of all figures in --out: leave out {name}.")
+        fail(f"--page shows all figures in --out: leave out {name}.")
     found = [name for name in paper.FIGURES if (folder / f"{name}.json").is_file()]
     if not found:
         fail(f"there are no records in {folder}: run some figures first.")

@@ -9,30 +9,36 @@ from anchored.cli._common import fail, model_errors
 
 
 def serve(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of `anchored fit`.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file that `anchored fit` wrote.")
+    ],
     host: Annotated[
         str, typer.Option(help="Address to listen on; the default is this machine alone.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
     ] = 8766,
-    max_rows: Annotated[int, typer.Option(min=1, help="Rows of one request.")] = 50_000,
-    max_bytes: Annotated[int, typer.Option(min=1_024, help="Bytes of one request.")] = 8 << 20,
+    max_rows: Annotated[int, typer.Option(min=1, help="Most rows in one request.")] = 50_000,
+    max_bytes: Annotated[int, typer.Option(min=1_024, help="Most bytes in one request.")] = 8 << 20,
     max_requests: Annotated[
-        int, typer.Option(min=1, help="Requests that are answered at the same time.")
+        int, typer.Option(min=1, help="Most requests to answer at the same time.")
     ] = 256,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds in which a request must arrive.")
+        float, typer.Option(min=0.1, help="Most seconds that a request may take to arrive.")
     ] = 10.0,
     window: Annotated[
         float,
         typer.Option(
-            min=0, max=1_000, help="Milliseconds in which requests gather to be predicted together."
+            min=0,
+            max=1_000,
+            help="Milliseconds to wait for other requests, to predict all of them together.",
         ),
     ] = 0.0,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Name by which clients may call this server; may be given again."),
+        typer.Option(
+            help="Host name that clients may use for this server; repeat the option for several."
+        ),
     ] = None,
 ) -> None:
     """Answer requests for predictions, as JSON or Arrow, until Ctrl-C."""

@@ -23,31 +23,31 @@ def tune(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="A file as for `anchored fit`, with --target; or a UCI table of the paper, or "
+            help="A file as for `anchored fit` (with --target), a UCI table of the paper, or "
             "diabetes.",
         ),
     ],
     target: Target = None,
     split: Annotated[
         int | None,
-        typer.Option(min=0, max=19, help="Standard split of a UCI table, 0 if not given."),
+        typer.Option(min=0, max=19, help="Standard split of a UCI table; by default 0."),
     ] = None,
     n_trials: Annotated[int, typer.Option(min=1, help="Schedules to try.")] = 30,
     sampler: Annotated[str, typer.Option(help="tpe, or random as in the paper.")] = "tpe",
     n_members: Members = 5,
     hidden: Hidden = None,
     max_seconds: Annotated[
-        float, typer.Option(min=0, help="Begin no other schedule after this many seconds.")
+        float, typer.Option(min=0, help="Try no other schedule after this many seconds.")
     ] = math.inf,
     group: Group = None,
     order: Time = None,
     keep: Keep = None,
     random_state: RandomState = 0,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of UCI tables; else $ANCHORED_DATA.")
+        Path | None, typer.Option(help="Folder of UCI tables; by default $ANCHORED_DATA.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File of the settings; else settings/TABLE.json.")
+        Path | None, typer.Option(help="Settings file to write; by default settings/TABLE.json.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the search as JSON.")] = False,
 ) -> None:
@@ -156,7 +156,7 @@ def _search(data: str, x, y, options: dict[str, Any], shown: bool):
         try:
             return tuning.tune(x, y, **options, on_trial=on_trial)
         except KeyboardInterrupt:
-            typer.echo("anchored: stopped before the first trial; nothing is written.", err=True)
+            typer.echo("anchored: stopped before the first trial; nothing was written.", err=True)
             raise typer.Exit(130) from None
         except (ModuleNotFoundError, EnsembleError, ValueError) as error:
             fail(str(error))

@@ -8,11 +8,11 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class LocalExecutor:
-    """Trains chunks one after another here; less memory than all members at once.
+    """Trains chunks one after another in this process, with less memory than all members at once.
 
     Parameters
     ----------
-    chunk : members of a chunk; None for as many as one program trains.
+    chunk : members in a chunk; None for as many as one program trains.
     """
 
     chunk: int | None = None
@@ -24,7 +24,7 @@ class LocalExecutor:
         pieces: list,
         on_progress: Callable[[int, Any], None] | None,
     ) -> list:
-        """``function(shared, piece, report)`` of every piece, one after another."""
+        """Call ``function(shared, piece, report)`` for every piece, one after another."""
 
         def report(i: int, progress: Any) -> None:
             if on_progress is not None:

@@ -100,11 +100,11 @@ class Checkpoint:
                 found.append(saved)
         if other and not found:
             self.tell(
-                f"The checkpoint in {self.folder} is of another training (different: "
-                f"{', '.join(sorted(other))}); {self.name!r} starts anew and replaces it."
+                f"The checkpoint in {self.folder} is from another training (different: "
+                f"{', '.join(sorted(other))}); {self.name!r} starts again and replaces it."
             )
         if damaged:
-            instead = "the other one is used" if found else f"{self.name!r} starts anew"
+            instead = "the other one is usedf" if found else f"{self.name!r} starts again"
             self.tell(f"Damaged checkpoint: {', '.join(damaged)}; {instead}.")
         return max(found, key=lambda saved: saved.number) if found else None
 
@@ -117,8 +117,8 @@ class Checkpoint:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             self.tell(
-                f"No checkpoint can be written to {self.folder} ({why}). Training goes on; what "
-                "was written before is kept."
+                f"No checkpoint can be written to {self.folder} ({why}). Training continues, and "
+                "earlier checkpoints are kept."
             )
 
     def clear(self) -> None:

@@ -83,7 +83,7 @@ class Ensemble:
     @classmethod
     @doubled(lambda cls, state, *given: is_double(state.theta))
     def of_state(cls, state: EnsembleState, info: TrainInfo | None = None) -> "Ensemble":
-        """The members of a state that did not diverge, by what is known of their training."""
+        """The ensemble of those members of a state that did not diverge."""
         if info is None:
             finite = finite_members(state.theta)
             status = np.where(finite, Status.STEP_LIMIT, Status.DIVERGED)
@@ -113,7 +113,7 @@ class Ensemble:
         return tuple(sorted(set(range(len(self.info.status))) - set(self.member_ids)))
 
     def take(self, index: Iterable[int]) -> "Ensemble":
-        """The ensemble of some kept members alone."""
+        """An ensemble of some of the kept members."""
         index = np.fromiter(index, int)
         return dataclasses.replace(
             self,
@@ -123,7 +123,7 @@ class Ensemble:
         )
 
     def member(self, index: int) -> "Ensemble":
-        """The ensemble of one kept member alone."""
+        """An ensemble of only one of the kept members."""
         return self.take([range(self.n_members)[index]])
 
     def predict(self, x) -> Predictive:
@@ -134,7 +134,7 @@ class Ensemble:
         return Predictive.from_members(mean, var, self.likelihood.family)
 
     def outputs(self, x) -> np.ndarray:
-        """What the networks put out [member, batch, out], before the likelihood reads it."""
+        """Outputs of the networks [member, batch, out], before the likelihood is applied."""
         return member_outputs(self.network, self.params, x)
 
     def moments(self, x) -> tuple[np.ndarray, np.ndarray]:
@@ -162,11 +162,11 @@ def init_ensemble(
     folds: Folds | None = None,
     member_map: MemberMap | None = None,
 ) -> EnsembleState:
-    """Members before their first step: `advance` trains them, `objective` looks at them.
+    """Members before their first step: `advance` trains them, `objective` evaluates them.
 
-    Arguments are those of `fit_ensemble`. Of ``data`` shapes and capacity count, and the rows
-    of ``folds``; of ``schedule`` the batch size, the rates and the optimiser. Rows that come
-    later are seen by all members.
+    The arguments are those of `fit_ensemble`. Only the shapes, the capacity and the rows of
+    ``folds`` in ``data`` matter, and only the batch size, the rates and the optimiser in
+    ``schedule``. All members see rows that are added later.
 
     >>> import jax
     >>> import numpy as np
@@ -208,34 +208,35 @@ def fit_ensemble(
 ) -> Ensemble:
     """Train an ensemble.
 
-    Member j's anchor, initial draw and score noise depend on ``key`` and j alone, so it is
-    the same member whatever ``n_members`` is. One member alone is the single regularised
-    network: its penalty is centred on the prior mean. A member that diverges is trained
-    once more from a new initial draw, with the same anchor and a tenth of the rate; if it
-    diverges again it is left out (`Ensemble.dropped`).
+    The anchor, initial draw and score noise of member j depend only on ``key`` and j, so member j
+    is the same for every ``n_members``. A single member is a regularised network: its penalty is
+    centred on the prior mean. A member that diverges is trained once more from a new initial draw,
+    with the same anchor and a tenth of the rate; if it diverges again it is left out
+    (`Ensemble.dropped`).
 
     Parameters
     ----------
-    key : of everything random: anchors, initial draws, score noise, batch order.
-    network : a `Network`, written for one member, or what `anchored.core.adapters` makes one of:
-        a module of Equinox, Flax or PyTorch, or plain functions.
+    key : random key for the anchors, initial draws, score noise and batch order.
+    network : a `Network`, written for one member; a module of Equinox, Flax or PyTorch; or plain
+        functions.
     prior, likelihood, data : the rest of the model, and the rows.
     method : a row of `METHODS`.
-    members : numbers of the members to train, in place of the first ``n_members``. A number may
-        come more than once: the same anchor, noise and initial draw, on other rows (``folds``) say.
+    members : numbers of the members to train, instead of the first ``n_members``. A number may
+        occur more than once: it gives the same anchor, noise and initial draw, for example on other
+        rows (``folds``).
     schedule : how long and how fast to train.
-    start : initial parameters [member, ...] in place of draws of ``network.init``; of layers
-        that stay at their anchor it counts for nothing.
-    folds : rows that some members are not to see, for predictions out of sample.
-    member_map : how members are run on this machine; the fastest known if not given.
+    start : initial parameters [member, ...] instead of draws from ``network.init``; ignored for
+        layers that stay at their anchor.
+    folds : rows that some members must not see, for predictions out of sample.
+    member_map : how members run on this machine; by default the fastest known way.
     on_check : called with a `Progress` between the segments of training.
-    checkpoint : folder in which the training is kept while it runs. If it is killed, the same call
-        goes on from there and ends with the same bits; a checkpoint of other rows or settings is
-        named in a `CheckpointWarning`, and training starts anew. The files are removed at the end.
-        A `Checkpoint` object keeps the finished training too, until its owner removes it.
-    executor : trains chunks of members in place of this process, such as
-        `anchored.cluster.RayExecutor`; see `anchored.core.chunks`. A checkpoint must then be in a
-        folder that all workers share.
+    checkpoint : folder that keeps the state of training while it runs. If training is killed, the
+        same call continues from there and ends with the same bits. If the checkpoint belongs to
+        other rows or settings, a `CheckpointWarning` says so and training starts again. The files
+        are removed at the end. A `Checkpoint` object also keeps the finished training, until its
+        owner removes it.
+    executor : trains chunks of members elsewhere, such as `anchored.cluster.RayExecutor`; see
+        `anchored.core.chunks`. The folder of a checkpoint must then be shared by all workers.
 
     >>> import jax
     >>> import numpy as np

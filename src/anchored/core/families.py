@@ -48,7 +48,7 @@ class _LocationScale(_TwoParameters):
     _standard: Callable[[Array, tuple[int, ...]], Array]  # draws of z, by key and shape
 
     def standardised(self, mean, scale):
-        """The same family: it moves and stretches with the target."""
+        """The same family, which covers all shifts and scales of the target."""
         return self
 
     def log_prob(self, outputs: Array, y: Array) -> Array:
@@ -125,11 +125,11 @@ class Censored(_TwoParameters):
 
     @property
     def atoms(self) -> tuple[float, ...]:
-        """Targets of positive probability."""
+        """Single target values that have a positive probability."""
         return tuple(float(end) for end in (self.low, self.high) if np.isfinite(end))
 
     def standardised(self, mean, scale):
-        """The same limits in other units; in double precision, as targets are standardised."""
+        """The same limits in standardised units, in double precision like the targets."""
         return Censored((self.low - mean) / scale, (self.high - mean) / scale)
 
     def log_prob(self, outputs: Array, y: Array) -> Array:
@@ -212,7 +212,7 @@ class ZeroInflatedPoisson(_TwoParameters):
 class Ordinal:
     """One of ``n_levels`` ordered levels 0, 1, ...: P(y <= k) is the sigmoid of the k-th threshold.
 
-    Outputs are the first threshold and, by softplus, how far each of the others is above it.
+    The outputs are the first threshold and the (softplus) distances of the others above it.
 
     >>> import jax.numpy as jnp
     >>> from anchored import Ordinal
@@ -281,7 +281,7 @@ class Mixture:
         return 3 * self.n_components * n_targets
 
     def standardised(self, mean, scale):
-        """The same family: it moves and stretches with the target."""
+        """The same family, which covers all shifts and scales of the target."""
         return self
 
     def _parts(self, outputs: Array) -> tuple[Array, Array, Array]:

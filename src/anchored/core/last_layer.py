@@ -18,14 +18,15 @@ def check_hidden(method: str, network: Network, prior: Prior) -> None:
     """Hidden layers must be known, and there must be something to draw them from."""
     if not traits(network).layered:
         raise TypeError(
-            f"`method` {method!r} trains the last layer alone, and {type(network).__name__} does "
-            "not say which that is. If its parameters are a tuple of layers and the last one is "
-            'linear, give it the class attribute `layered = True`; else take method="rms".'
+            f"`method` {method!r} trains only the last layer, and {type(network).__name__} does "
+            "not say which layer that is. If its parameters are a tuple of layers and the last "
+            "one is "
+            'linear, give it the class attribute `layered = True`; otherwise use method="rms".'
         )
     if any(np.isinf(leaf).any() for leaf in jax.tree.leaves(prior.scale[:-1])):
         raise ValueError(
             f"`prior` is flat in hidden layers, which `method` {method!r} draws from it: give "
-            'them finite scales, or take method="rms".'
+            'them finite scales, or use method="rms".'
         )
 
 

@@ -48,7 +48,7 @@ class Gaussian:
         return outputs + jnp.sqrt(self.variance(outputs)) * noise
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
-        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
+        """Noise in the score of each row, from standard normal ``z`` shaped like the outputs."""
         return z / jnp.sqrt(self.variance(outputs))
 
 
@@ -84,7 +84,7 @@ class HeteroskedasticGaussian:
         return mean + jnp.sqrt(self.variance(outputs)) * noise
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
-        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
+        """Noise in the score of each row, from standard normal ``z`` shaped like the outputs."""
         var, n = self.variance(outputs), outputs.shape[-1] // 2
         slope = jax.nn.sigmoid(outputs[..., n:])  # of the variance in r; F is slope^2 / (2 var^2)
         roots = [1 / jnp.sqrt(var), slope / (jnp.sqrt(2.0) * var)]
@@ -121,7 +121,7 @@ class Categorical:
         return jax.random.categorical(key, outputs)[..., None]
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
-        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
+        """Noise in the score of each row, from standard normal ``z`` shaped like the outputs."""
         p = self.mean(outputs)  # F is diag(p) - p p', its root diag(sqrt(p)) - p sqrt(p)'
         scaled = jnp.sqrt(p) * z
         return scaled - p * jnp.sum(scaled, axis=-1, keepdims=True)
@@ -156,7 +156,7 @@ class Bernoulli:
         return jax.random.bernoulli(key, self.mean(outputs)).astype(outputs.dtype)
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
-        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
+        """Noise in the score of each row, from standard normal ``z`` shaped like the outputs."""
         return jnp.sqrt(self.variance(outputs)) * z
 
 
@@ -190,5 +190,5 @@ class Poisson:
         return jax.random.poisson(key, self.mean(outputs)).astype(outputs.dtype)
 
     def score_noise(self, outputs: Array, z: Array) -> Array:
-        """Noise in the score of each row, made from standard normal ``z`` like the outputs."""
+        """Noise in the score of each row, from standard normal ``z`` shaped like the outputs."""
         return jnp.sqrt(self.variance(outputs)) * z

@@ -1,4 +1,4 @@
-"""Optimisers by name: schedules of the rate, gradient clipping, and rates of single layers.
+"""Optimisers by name, with schedules of the rate, gradient clipping, and rates for single layers.
 
 `Schedule(optimiser=...)` takes any optax transformation; `optimiser` makes the usual ones.
 """
@@ -44,7 +44,7 @@ def optimiser(
 
 
 def named(given: Any, n_steps: int, learning_rate: float) -> optax.GradientTransformation:
-    """The optimiser that an estimator was given: a transformation, or the name of a shape."""
+    """The optimiser of an estimator, from an optax transformation or the name of a shape."""
     if isinstance(given, optax.GradientTransformation):
         return given
     if not (isinstance(given, str) and given in SHAPES):
@@ -79,7 +79,10 @@ def _by_path(rates: tuple[tuple[str, float], ...]) -> optax.GradientTransformati
         for pattern, _ in rates:
             if not fnmatch.filter(paths, pattern):
                 known = ", ".join(paths)
-                raise ValueError(f"`rates` names {pattern!r}, which is no parameter: {known}.")
+                raise ValueError(
+                    f"`rates` names {pattern!r}, which is not a parameter; the "
+                    f"parameters are {known}."
+                )
         return optax.EmptyState()
 
     def update(updates: Params, state: Any, params: Params | None = None):

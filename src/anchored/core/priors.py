@@ -28,8 +28,8 @@ from anchored.typing import Array, Number, Params
 class Prior:
     """A mean and a scale (standard deviation) for each parameter.
 
-    An infinite scale is a flat prior: the parameter is not penalised. Nothing can be drawn from it,
-    so the anchor is the mean there.
+    An infinite scale is a flat prior: the parameter is not penalised. It cannot be drawn from, so
+    its anchor is the mean.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Prior:
     def for_network(cls, network: Any, x: Number, first_var: float = 1.0) -> "Prior":
         """The paper's prior for ``network`` on inputs shaped like ``x`` [batch, ...].
 
-        ``network`` is whatever `fit_ensemble` takes. Scales of normalisations have mean one.
+        ``network`` is anything that `fit_ensemble` accepts. Scales of normalisations have mean one.
         """
         if not (math.isfinite(first_var) and first_var > 0):
             raise ValueError(f"`first_var` must be a positive number; got {first_var!r}.")
@@ -73,7 +73,9 @@ class Prior:
         return cls(mean, scale)
 
     def with_relevance(self, relevance: np.ndarray) -> "Prior":
-        """With the variance of each input's weights times its relevance [feature]."""
+        """The prior with the variance of each input's weights multiplied by its relevance
+        [feature].
+        """
         variance = np.square(np.asarray(self.scale[0]["weight"])) * np.asarray(relevance)[:, None]
         return self.with_leaf("0/weight", variance=variance)
 
@@ -97,9 +99,9 @@ class Prior:
         )
 
     def with_leaves(self, variances: Mapping[str, Any]) -> "Prior":
-        """With other variances where a dotted path fits a pattern: ``{"layers.0.*": 4.0}``.
+        """The prior with other variances where a path matches a pattern: ``{"layers.0.*": 4.0}``.
 
-        Of several patterns that fit a leaf the last counts.
+        If several patterns match a leaf, the last one counts.
         """
         prior, paths = self, leaf_paths(self.scale)
         for pattern, variance in variances.items():
@@ -107,7 +109,10 @@ class Prior:
             fitting = [p for p in paths if fnmatch.fnmatchcase(p.replace("/", "."), wanted)]
             if not fitting:
                 known = ", ".join(path.replace("/", ".") for path in paths)
-                raise ValueError(f"`prior` names {pattern!r}, which is no parameter: {known}.")
+                raise ValueError(
+                    f"`prior` names {pattern!r}, which is not a parameter; the "
+                    f"parameters are {known}."
+                )
             for path in fitting:
                 prior = prior.with_leaf(path, variance=variance)
         return prior
@@ -139,7 +144,7 @@ class Prior:
         )
 
     def log_prob(self, params: Params) -> Array:
-        """Log density of the parameters of one member, normalised but for flat priors."""
+        """Log density of one member's parameters; normalised, except for flat priors."""
 
         def of_leaf(p: Array, m: Array, s: Array) -> Array:
             flat = jnp.isinf(s)

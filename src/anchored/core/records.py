@@ -54,7 +54,7 @@ def as_tree(leaves: Leaves, record: NetworkRecord, network: Network, dtype) -> P
         if found.shape[found.ndim - want.ndim :] != want.shape or found.dtype != real:
             raise ModelFileError(
                 f"`network` does not fit the file: its parameter `{path}` is {real} of "
-                f"shape {want.shape}, the file's {found.dtype} of shape {found.shape[1:]}."
+                f"shape {want.shape}, but the file has {found.dtype} of shape {found.shape[1:]}."
             )
     made = [jnp.asarray(leaves[path]) for path in paths]
     return jax.tree.unflatten(jax.tree.structure(shapes), made)
@@ -84,7 +84,7 @@ def restored_network(record: NetworkRecord, given: Any) -> Network:
         return _NETWORKS[record.name](**record.fields)
     if given is None:
         raise ModelFileError(
-            f"the file holds a network of your own, {record.name}, and files hold no code. Give "
+            f"the file has a network of your own, {record.name}, and files contain no code. Give "
             f"it again: anchored.load(path, network={record.name}(...))."
         )
     return on_parts(as_network(given), layout_of(record))

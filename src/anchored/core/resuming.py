@@ -76,7 +76,7 @@ def resumed(keeper: Keeper, state: EnsembleState, turn: Turn | None) -> Run | No
         return _run_of(saved, state, turn)
     except (KeyError, TypeError, ValueError) as error:
         where = keeper.checkpoint.folder
-        keeper.checkpoint.tell(f"The checkpoint in {where} is left out: {error!r}.")
+        keeper.checkpoint.tell(f"The checkpoint in {where} is ignored: {error!r}.")
         return None
 
 

@@ -38,17 +38,17 @@ Augment = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 class Data:
     """Training rows on the device; inputs too large for it stay `HostRows`.
 
-    There may be room for more rows: places without a row have weight zero. `make` rounds the
-    number of places up, so that data sets of similar size share one compiled program.
-    `with_capacity` makes room for later rows; `HostRows` have none.
+    There may be room for more rows; empty places have weight zero. `make` rounds the number of
+    places up, so that data sets of similar size share one compiled program. `with_capacity` makes
+    room for later rows, except with `HostRows`.
 
     Attributes
     ----------
     x : [place, ...], y : [place, target], weight : [place].
-    n_rows : number of places that have a row; they come first.
+    n_rows : number of rows; they fill the first places.
     total_weight : N of the scaling contract: the sum of the weights.
     layout : how several input arrays are packed into one; None if there is only one.
-    dtype : what training on them computes in: float32, float64 or bfloat16.
+    dtype : number type of training: float32, float64 or bfloat16.
 
     >>> import numpy as np
     >>> from anchored import Data
@@ -68,10 +68,10 @@ class Data:
     @classmethod
     @doubled(lambda *given, **named: named.get("dtype") == "float64")
     def make(cls, x, y, weight=None, *, dtype: str = "float32") -> "Data":
-        """From arrays x [batch, ...], y [batch] or [batch, target] and weights [batch].
+        """Data from arrays x [batch, ...], y [batch] or [batch, target] and weights [batch].
 
         A weight w counts a row w times; rows of weight zero do not count at all. Inputs may be a
-        dict or a tuple of arrays. ``dtype`` is what training computes in: float32, float64 or
+        dict or a tuple of arrays. ``dtype`` is the number type of training: float32, float64 or
         bfloat16.
         """
         real = real_type(checked_dtype(dtype))
@@ -91,14 +91,16 @@ class Data:
 
     @property
     def is_double(self) -> bool:
-        """Whether they are in double precision."""
+        """Whether the rows are in double precision."""
         return self.dtype == "float64"
 
     @doubled(lambda self, *given: self.is_double)
     def with_capacity(self, n: int) -> "Data":
-        """The same rows with room for ``n`` in all."""
+        """The same rows, with room for ``n`` rows in total."""
         if isinstance(self.x, HostRows) or n < self.n_rows:
-            raise bad_value("n", n, f"at least {self.n_rows}, the rows there are, all in memory")
+            raise bad_value(
+                "n", n, f"at least {self.n_rows}, the number of rows, which must be in memory"
+            )
         x, y, weight = (
             _padded(np.asarray(a)[: self.n_rows], n, a.dtype) for a in (self.x, self.y, self.weight)
         )
@@ -106,10 +108,11 @@ class Data:
 
     @doubled(lambda self, *given, **named: self.is_double)
     def append(self, x, y, weight=None) -> "Data":
-        """With more rows behind those there are, in the room that `with_capacity` made.
+        """The data with more rows at the end, in the room that `with_capacity` made.
 
-        Also inside a compiled function, where the caller sees to it that there is room and that
-        ``x``, ``y`` [batch, target] and ``weight`` are arrays of as many rows.
+        It also works inside a compiled function. The caller must then make sure that there is room,
+        and that ``x``, ``y`` [batch, target] and ``weight`` are arrays with the same number of
+        rows.
         """
         if self.layout is not None:
             x = self.layout.pack(x)

@@ -64,21 +64,21 @@ class Plan:
 class EnsembleState:
     """Everything that training needs to continue: a pytree of arrays, stacked over members.
 
-    Make one with `init_ensemble`. You may replace an array by another of the same shape (a new
-    rate, new centres), or write the arrays to a file; ``plan`` holds everything else.
+    Make one with `init_ensemble`. You may replace an array with another of the same shape (a new
+    rate, new centres), or write the arrays to a file. ``plan`` contains everything else.
 
     Attributes
     ----------
-    theta : what is trained [member, ...]; `params` has it in the network's own form.
-    opt_state : of the optimiser [member, ...].
-    own : what the loss needs of each member [member, ...]; an ensemble's has the ``centre``.
-    extra : what the loss needs and all members share.
+    theta : the trained values [member, ...]; `params` has them in the network's own form.
+    opt_state : state of the optimiser [member, ...].
+    own : what the loss needs for each member [member, ...], such as its ``centre``.
+    extra : what the loss needs for all members together.
     step : steps taken so far.
-    seed : of the order of the rows.
-    log_rate, log_decay : logarithms of the rate and of its factor every 20 steps.
+    seed : seed of the order of the rows.
+    log_rate, log_decay : logarithm of the learning rate, and of the factor on it every 20 steps.
     fade : share of the rate that each step takes off, in a straight line to zero; 0 for none.
-    unit : what a step of Adam is measured in: the prior's scale of each parameter, or None for one.
-    plan : loss, optimiser, batch size and how members are run: part of compiled programs.
+    unit : unit of a step of Adam: the prior's scale of each parameter, or None for 1.
+    plan : loss, optimiser, batch size and how members run; these are part of compiled programs.
 
     >>> import jax
     >>> import numpy as np
@@ -120,9 +120,9 @@ class EnsembleState:
 
 @doubled(lambda state, data, n_steps: data.is_double)
 def advance(state: EnsembleState, data: Data, n_steps: int) -> EnsembleState:
-    """The state after ``n_steps`` more steps of training on ``data``.
+    """The state after ``n_steps`` more training steps on ``data``.
 
-    Also inside a compiled function, where members are vmapped.
+    It also works inside a compiled function; members are then vmapped.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def _check_room(state: EnsembleState, data: Data) -> None:
 
 @doubled(lambda state, data: data.is_double)
 def objective(state: EnsembleState, data: Data) -> Array:
-    """The loss [member] on all rows: an ensemble's negative log posterior over N.
+    """The loss [member] on all rows: the negative log posterior of each member divided by N.
 
     >>> import jax
     >>> import numpy as np

@@ -1,4 +1,4 @@
-"""A conformance kit: what is wrong with a network, in words, before it is trained."""
+"""Checks of a network before it is trained, with results in words."""
 
 from typing import Any
 
@@ -18,9 +18,10 @@ _MOST_SHOWN = 3  # leaves named in one sentence
 def check_network(module: Any, x: Any) -> list[str]:
     """What is wrong with a network for inputs like ``x``: a list of sentences, or none.
 
-    ``module`` is whatever `fit_ensemble` takes. Looked at are its start (finite, another for
-    another key, the same for the same), its outputs (shape, finite, the same when asked again,
-    rows apart from one another), its parameters (real, all used) and its gradients.
+    ``module`` is anything that `fit_ensemble` accepts. The checks cover its start (finite,
+    different for different keys, equal for equal keys), its outputs (shape, finite, equal when
+    called twice, each row independent of the others), its parameters (real, all used) and its
+    gradients.
 
     Examples
     --------
@@ -54,8 +55,8 @@ def _about_start(network: Any, params: Any, x: Any) -> list[str]:
         found.append("It starts differently for the same key: draw from the key alone.")
     if _same(params, other):
         found.append(
-            "It starts the same for every key, so that members differ by their anchors alone: "
-            "draw its weights from the key."
+            "It starts the same for every key, so members differ only in their anchors: draw its "
+            "weights from the key."
         )
     return found
 
@@ -66,10 +67,10 @@ def _about_outputs(network: Any, params: Any, x: Any, outputs: Any) -> list[str]
         return [f"It must return an array [batch, out]; for {n_rows} rows it is {outputs.shape}."]
     found = []
     if not _finite(outputs):
-        found.append("Its outputs are not finite at its start: check its layers and the inputs.")
+        found.append("Its outputs are not finite before training: check its layers and the inputs.")
     elif not np.array_equal(outputs, network.apply(params, x)):
         found.append(
-            "Its outputs differ when it is asked again: it draws random numbers or keeps a state. "
+            "Its outputs differ when it is called twice: it draws random numbers or keeps a state. "
             "A member must be a function of its parameters and inputs alone."
         )
     elif n_rows > 1:

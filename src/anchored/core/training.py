@@ -54,16 +54,15 @@ class Schedule:
     epochs : passes over the data, at most.
     batch_size : rows in a step; at or above the number of rows, every step sees all of them.
     learning_rate, decay_rate : Adam's rate, and the factor it is multiplied by every 20 steps.
-    tolerance : stop once the objective of every member has changed, in three checks running
-        of up to 1,000 steps each, by less than this share of all it has gained since the
-        first, or of max(1, |objective|). 0 trains to the end.
-    optimiser : an optax transformation used as it is, in place of Adam; the two rates above
-        are then ignored.
+    tolerance : training stops when every member has settled. A member has settled if its objective
+        changed by less than this share of its total gain, or of max(1, |objective|), in three
+        checks in a row; checks are up to 1,000 steps apart. 0 trains to the end.
+    optimiser : an optax transformation that replaces Adam; the two rates above are then ignored.
     fades : the rate also falls in a straight line, to zero at the end of the last epoch.
     in_prior_units : measure Adam's steps in units of each parameter's prior scale, so that
         parameters with wide and narrow priors need about the same number of steps.
-    max_seconds : a run that would take longer is shortened, and the learning rate then falls to
-        1 % of its start, or to zero, within this time.
+    max_seconds : a run that would take longer is shortened; the learning rate then falls to 1 % of
+        its start, or to zero if it fades, within this time.
 
     >>> from anchored import Schedule
     >>> Schedule(epochs=100, batch_size=32).n_steps(n_rows=320)
@@ -97,14 +96,16 @@ class Schedule:
     def of_steps(
         cls, n_steps: int, n_rows: int, batch_size: int, rate: float, tolerance: float = 0.0
     ) -> "Schedule":
-        """At least ``n_steps`` steps in whole epochs, at a rate that falls to 1 % of its start."""
+        """A schedule of at least ``n_steps`` steps in whole epochs; the rate falls to 1 % of its
+        start.
+        """
         epochs = _epochs(n_steps, n_rows, batch_size)
         decay = decay_over(epochs * max(1, n_rows // batch_size))
         return cls(epochs, batch_size, rate, decay, tolerance)
 
     @classmethod
     def fading(cls, n_steps: int, n_rows: int, batch_size: int, rate: float) -> "Schedule":
-        """At least ``n_steps`` steps in whole epochs, at a rate that falls evenly to zero."""
+        """A schedule of at least ``n_steps`` steps in whole epochs; the rate falls evenly to zero."""
         return cls(_epochs(n_steps, n_rows, batch_size), batch_size, rate, fades=True)
 
     def slower(self, share: float) -> "Schedule":
@@ -115,15 +116,15 @@ class Schedule:
         return dataclasses.replace(self, learning_rate=self.learning_rate * share)
 
     def of_last_layer(self) -> "Schedule":
-        """The same schedule for a tuple of layers, of which the last alone moves."""
+        """The same schedule for a tuple of layers, of which only the last is trained."""
         if self.optimiser is None:  # Adam leaves what has no gradient where it is
             return self
         return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
 
     def continued(self, n_steps: int, n_rows: int) -> "Schedule":
-        """One that goes on for ``n_steps`` steps or some more, while the rate falls once more.
+        """A schedule for ``n_steps`` steps or a few more, in which the rate falls once more.
 
-        An optimiser of the user's own keeps its rate.
+        Your own optimiser keeps its rate.
         """
         make = Schedule.fading if self.fades else Schedule.of_steps
         made = make(n_steps, n_rows, self.batch_size, self.learning_rate)

@@ -43,7 +43,7 @@ def fetch(file: File) -> Path:
         ) from error
     except ValueError as error:
         raise FetchError(
-            f"it could not be downloaded to {cache} (what came has another sha256)"
+            f"it could not be downloaded to {cache} (the downloaded file has the wrong sha256)"
         ) from error
     return Path(path)
 

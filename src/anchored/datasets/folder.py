@@ -54,7 +54,7 @@ def read_arrays(path: Path, names: Iterable[str]) -> list[np.ndarray]:
     except KeyError as error:
         raise ValueError(f"{path} lacks an array: {error.args[0]}.") from error
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(f"{path} is not a whole npz file ({error}). Get it again.") from error
+        raise ValueError(f"{path} is not a complete npz file ({error}). Get it again.") from error
 
 
 def _folder(data_dir: str | Path | None) -> Path | None:

@@ -26,7 +26,7 @@ _N_BATCHES = 5  # files that CIFAR-10's training part comes in
 class Images(NamedTuple):
     """Images from 0 to 255, and class numbers [batch], all uint8.
 
-    Grey images are [batch, 28, 28], those of CIFAR-10 [batch, 32, 32, 3].
+    Grey images are [batch, 28, 28]; images of CIFAR-10 are [batch, 32, 32, 3].
     """
 
     train_x: np.ndarray
@@ -38,8 +38,8 @@ class Images(NamedTuple):
 def load_images(name: str, data_dir: str | Path | None = None) -> Images:
     """Training and test images of one of the registry's ``IMAGES``, with their labels.
 
-    ``cifar-10`` may be a part only: from a folder that has some of its five training batches come
-    these, 10,000 images each. The whole has ``describe(name).n_train``.
+    ``cifar-10`` may be incomplete: if a folder has only some of the five training batches, you get
+    these, with 10,000 images each. All of them have ``describe(name).n_train`` images.
     """
     if name not in IMAGES:
         raise unknown_name("name", name, IMAGES)
@@ -60,7 +60,9 @@ def read_idx(path: Path, n_axes: int) -> np.ndarray:
     try:
         content = gzip.decompress(path.read_bytes())
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is not a whole gzip file ({error}). Fetch it again.") from error
+        raise ValueError(
+            f"{path} is not a complete gzip file ({error}). Fetch it again."
+        ) from error
     magic, start = content[:4], 4 + 4 * n_axes
     if magic != bytes([0, 0, _UNSIGNED_BYTE, n_axes]) or len(content) < start:
         raise ValueError(
@@ -70,7 +72,7 @@ def read_idx(path: Path, n_axes: int) -> np.ndarray:
     shape = tuple(int(n) for n in np.frombuffer(content, ">u4", n_axes, offset=4))
     if len(content) - start != math.prod(shape):
         raise ValueError(
-            f"{path} announces {' x '.join(map(str, shape))} values but holds "
+            f"{path} announces {' x '.join(map(str, shape))} values but contains "
             f"{len(content) - start:,}. Fetch it again."
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
@@ -123,10 +125,12 @@ def _read_sheet(path: Path) -> np.ndarray:
         with Image.open(path) as sheet:
             pixels = np.array(sheet.convert("RGB"))
     except (UnidentifiedImageError, OSError) as error:
-        raise ValueError(f"{path} is not a whole PNG file ({error}). Get it again.") from error
+        raise ValueError(f"{path} is not a complete PNG file ({error}). Get it again.") from error
     side = math.isqrt(pixels.shape[1])
     if side**2 != pixels.shape[1]:
-        raise ValueError(f"{path} has rows of {pixels.shape[1]} pixels, which are no square.")
+        raise ValueError(
+            f"{path} has rows of {pixels.shape[1]} pixels, which do not make a square."
+        )
     return pixels.reshape(-1, side, side, 3)
 
 
@@ -134,7 +138,7 @@ def _checked(name: str, path: Path, x: np.ndarray, y: np.ndarray) -> tuple[np.nd
     need = IMAGES[name].shape[1:]
     if x.shape[1:] != need:
         sides = " by ".join(map(str, need))
-        raise ValueError(f"{path} holds images of {x.shape[1:]} pixels; need {sides}.")
+        raise ValueError(f"{path} contains images of {x.shape[1:]} pixels; they must have {sides}.")
     if len(x) != len(y):
         raise ValueError(f"{path} has {len(x)} images, but there are {len(y)} labels.")
     return x, y

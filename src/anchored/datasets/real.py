@@ -43,7 +43,7 @@ class RealSplit(NamedTuple):
 
 
 def load_real(name: str, data_dir: str | Path | None = None) -> Rows:
-    """The inputs and the target of one of `REAL`; a file of another content is refused."""
+    """The inputs and the target of one of the tables in `REAL`; the file's sha256 is checked."""
     if name not in REAL:
         raise unknown_name("name", name, REAL)
     record = REAL[name]
@@ -54,8 +54,8 @@ def load_real(name: str, data_dir: str | Path | None = None) -> Rows:
     table = _from_folder(record, data_dir) or _from_source(record)
     if table.shape != (record.shape[0], record.shape[1] + 1):
         raise ValueError(
-            f"The table {name} has {table.shape} rows and columns; need {record.shape} and the "
-            f"target. It must be {record.origin}."
+            f"The table {name} has {table.shape} rows and columns; it must have {record.shape} "
+            f"and the target. It must be {record.origin}."
         )
     cells = table.columns[record.target]
     if record.task == "classification":
@@ -70,7 +70,7 @@ def _from_folder(record: RealTable, data_dir: str | Path | None) -> Table | None
     if hashlib.sha256(path.read_bytes()).hexdigest() != record.sha256:
         raise ValueError(
             f"{path} is not the table {record.name}: its sha256 is not {record.sha256}. It must be "
-            f"{record.origin}. If you remove it, the right one is made."
+            f"{record.origin}. Remove it, and the right one will be made."
         )
     return read_table(path)
 
@@ -121,10 +121,10 @@ def _with_different_names(content: bytes) -> bytes:
 
 
 def split_real(name: str, rows: Rows, seed: int, max_train: int | None = None) -> RealSplit:
-    """Four fifths of the rows to train on, at most ``max_train`` of them, and a fifth to test with.
+    """Four fifths of the rows for training, at most ``max_train`` of them, and a fifth for testing.
 
-    A random split has its own rows for each seed. A split by time has the last fifth as its test
-    whatever the seed. Test rows of a class that no training row has are left out.
+    A random split draws other rows for each seed. A split by time always tests on the last fifth.
+    Test rows whose class does not occur in the training rows are left out.
     """
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise bad_value("seed", seed, "a whole number that is not negative")

@@ -32,16 +32,16 @@ class DataSet:
 
     Attributes
     ----------
-    name : what it is loaded by.
+    name : the name to load it by.
     about : what a row is.
-    shape : rows, then the shape of one row's features, which texts have not.
+    shape : number of rows, then the shape of one row's features (none for texts).
     target : meaning and unit of the target.
     licence, citation : as stated by the origin.
     files : what is downloaded if it is not in the folder.
-    target_column : its number in the file, whose columns before it are the features; None
-        where the target is kept apart.
-    n_splits : how many standard splits there are.
-    n_train : rows of a fixed training part, which come first; None where rows are drawn.
+    target_column : number of the target's column; the columns before it are the features. None if
+        the target is in another file.
+    n_splits : number of standard splits.
+    n_train : number of rows in a fixed training part, which comes first; None if splits are drawn.
     note : what to know before using it.
     """
 
@@ -78,14 +78,14 @@ class RealTable:
 
     Attributes
     ----------
-    name, about : what it is loaded by, and what a row is.
+    name, about : the name to load it by, and what a row is.
     task, target : regression or classification, and the column to predict.
-    split : ``random``, or ``time:COLUMN`` where the last fifth by that column is the test.
+    split : ``random``, or ``time:COLUMN`` if the last fifth by that column are the test rows.
     shape : rows and input columns.
     sha256 : of the file ``tables/<name>.csv.gz``; empty for a UCI table.
-    url, source_sha256 : of the public file that it is made from.
-    dropped : columns of that file that the table has not; of two of one name, the second ends
-        with ``.1``. Rows without a target are left out, too.
+    url, source_sha256 : address and sha256 of the public file that it is made from.
+    dropped : columns of that file that are left out; if two have the same name, the second ends
+        with ``.1``. Rows without a target are left out too.
     note : what to know before using it.
     """
 
@@ -125,7 +125,7 @@ class RealTable:
 
     @property
     def origin(self) -> str:
-        """Where it can be had, in words."""
+        """Where the table can be found, in words."""
         source = f"{self.url} (sha256 {self.source_sha256})"
         if not self.sha256:
             return source
@@ -183,7 +183,7 @@ FILES = {file.name: (file, data_set) for data_set in _ALL.values() for file in d
 
 
 def describe(name: str) -> DataSet | RealTable:
-    """The record of one data set: origin, licence, shape, what to know; print it."""
+    """The record of one data set: origin, licence, shape and notes; print it."""
     known = _ALL | {real: table for real, table in REAL.items() if real not in _ALL}
     if name not in known:
         raise unknown_name("name", name, known)

@@ -1,7 +1,7 @@
-"""Inputs unlike those trained on: the paper's out-of-distribution sets, and what makes them.
+"""Inputs unlike the training data: the paper's out-of-distribution sets and functions to make them.
 
 Images are [row, height, width] or [row, height, width, channel]. Nothing is changed in place;
-what is random comes from ``np.random.default_rng(seed)``.
+random numbers come from ``np.random.default_rng(seed)``.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _N_RARE = 100  # words that Random 3 draws from
 
 
 class HeldOut(NamedTuple):
-    """Rows of the classes kept, their labels renumbered, and the rows held out with their own."""
+    """The kept rows with renumbered labels, and the held-out rows with their old labels."""
 
     x: np.ndarray
     y: np.ndarray
@@ -26,10 +26,11 @@ class HeldOut(NamedTuple):
 
 
 def hold_out(x: np.ndarray, y: np.ndarray, classes: Iterable[int]) -> HeldOut:
-    """Take all rows of some ``classes`` away; the rest are renumbered without gaps, in order.
+    """Hold out all rows of some ``classes``; the other classes are renumbered in order, without
+    gaps.
 
-    The new label of a class depends on ``classes`` alone, so it is the same in the training and
-    the test part. ``held_y`` keeps the old labels.
+    The new label of a class depends only on ``classes``, so it is the same in the training and the
+    test part. ``held_y`` keeps the old labels.
     """
     gone = np.unique(np.fromiter(classes, np.int64))
     absent = np.setdiff1d(gone, y)
@@ -42,7 +43,7 @@ def hold_out(x: np.ndarray, y: np.ndarray, classes: Iterable[int]) -> HeldOut:
 
 
 def rotate(x: np.ndarray) -> np.ndarray:
-    """Images turned by 90 degrees, counter-clockwise; the paper gives no angle for its own."""
+    """Images turned by 90 degrees, counter-clockwise; the paper does not name its angle."""
     return np.rot90(x, axes=(1, 2))
 
 
@@ -54,8 +55,8 @@ def flip(x: np.ndarray) -> np.ndarray:
 def invert(x: np.ndarray) -> np.ndarray:
     """The negative of images: -x of standardised values (floats), 255 - x of uint8 pixels.
 
-    The paper took the negative of the values the network sees, so standardise first to do as it
-    did: the mean grey then stays as it is.
+    The paper took the negative of the values that the network sees. To do the same, standardise
+    first; the mean grey then does not change.
     """
     if x.dtype == np.uint8:
         return _WHITE - x
@@ -65,7 +66,9 @@ def invert(x: np.ndarray) -> np.ndarray:
 
 
 def scramble(seed: int, x: np.ndarray) -> np.ndarray:
-    """Each row of pixels of each image in an order of its own; a pixel keeps its channels."""
+    """The pixels in each row of each image, shuffled in a different order; a pixel keeps its
+    channels.
+    """
     order = np.random.default_rng(seed).random(x.shape[:3]).argsort(axis=2)
     return np.take_along_axis(x, order.reshape(order.shape + (1,) * (x.ndim - 3)), axis=2)
 
@@ -85,18 +88,18 @@ def sparse_noise(
 
 
 def random_words_1(seed: int, n: int, length: int, vocabulary: Vocabulary) -> np.ndarray:
-    """The paper's Random 1: one word, drawn for each row, over and over; int32 [n, length]."""
+    """The paper's Random 1: one random word for each row, repeated; int32 [n, length]."""
     words = np.random.default_rng(seed).choice(vocabulary.numbers, (n, 1))
     return np.repeat(words, length, axis=1)
 
 
 def random_words_2(seed: int, n: int, length: int, vocabulary: Vocabulary) -> np.ndarray:
-    """The paper's Random 2: every word drawn, all being equally likely; int32 [n, length]."""
+    """The paper's Random 2: every word drawn at random, all equally likely; int32 [n, length]."""
     return np.random.default_rng(seed).choice(vocabulary.numbers, (n, length))
 
 
 def random_words_3(seed: int, n: int, length: int, vocabulary: Vocabulary) -> np.ndarray:
-    """The paper's Random 3: like Random 2 from the vocabulary's 100 least frequent words."""
+    """The paper's Random 3: like Random 2, from the vocabulary's 100 least frequent words."""
     return np.random.default_rng(seed).choice(vocabulary.numbers[-_N_RARE:], (n, length))
 
 
@@ -110,15 +113,15 @@ def grey(x: np.ndarray) -> np.ndarray:
 
 
 def colour(x: np.ndarray) -> np.ndarray:
-    """Grey images [row, height, width] with three channels, all alike."""
+    """Grey images [row, height, width] with three equal channels."""
     return np.repeat(x[..., None], 3, axis=-1)
 
 
 def resize(x: np.ndarray, side: int) -> np.ndarray:
-    """Images ``side`` pixels high and wide: cut, or given a margin of zeros, on all sides alike.
+    """Images of ``side`` by ``side`` pixels: cut, or padded with zeros, equally on all sides.
 
-    The scale stays. Zero is black in pixels but not once they are standardised: resize first.
-    An odd pixel is cut or added at the bottom and right.
+    The scale does not change. Zero is black in raw pixels but not in standardised ones, so resize
+    first. An odd pixel is cut or added at the bottom and right.
     """
     for axis in (1, 2):
         lack = side - x.shape[axis]

@@ -22,7 +22,7 @@ from anchored.errors import unknown_name
 
 
 class Texts(NamedTuple):
-    """Texts and their labels [row], to train on and to test with.
+    """Texts and their labels [row], for training and for testing.
 
     Labels of ``imdb`` are uint8: 0 for a bad review, 1 for a good one. Those of ``reuters`` are
     strings of topics, separated by spaces; a text may have none or several.
@@ -35,7 +35,9 @@ class Texts(NamedTuple):
 
 
 def load_texts(name: str, data_dir: str | Path | None = None) -> Texts:
-    """Training and test part of one of the registry's ``TEXTS``: all of IMDb, Reuters' ModApte."""
+    """Training and test part of one of the registry's ``TEXTS``: all of IMDb, or Reuters' ModApte
+    split.
+    """
     if name not in TEXTS:
         raise unknown_name("name", name, TEXTS)
     stored = find_in_folder(f"{name}.npz", data_dir)
@@ -73,7 +75,9 @@ def _read_archive(path: Path) -> Texts:
                     assert content is not None  # it is a file
                     found[part].append((kind == "pos", int(number), content.read().decode()))
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise ValueError(f"{path} is not a whole tar.gz file ({error}). Get it again.") from error
+        raise ValueError(
+            f"{path} is not a complete tar.gz file ({error}). Get it again."
+        ) from error
     arrays = []
     for reviews in found.values():
         reviews.sort()

@@ -15,7 +15,9 @@ def six_points() -> tuple[np.ndarray, np.ndarray]:
 
 
 def noisy_sine(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Figure 6's 20 points of sin(2 x), noise deviation 0.2, the last one shifted by -0.4."""
+    """The 20 points of figure 6: sin(2 x) with noise of deviation 0.2, the last one shifted by
+    -0.4.
+    """
     x = np.linspace(-1.5, 1.5, 20)
     y = np.sin(2 * x) + 0.2 * np.random.default_rng(seed).normal(size=20)
     y[-1] -= 0.4
@@ -23,7 +25,9 @@ def noisy_sine(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def two_blobs(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """30 points in two classes, standardised with one mean and deviation: x [30, 2], y [30]."""
+    """30 points in two classes, standardised with a common mean and deviation: x [30, 2], y
+    [30].
+    """
     from sklearn.datasets import make_blobs
 
     blobs = make_blobs(n_samples=30, centers=2, n_features=2, random_state=seed)

@@ -15,7 +15,7 @@ from anchored.errors import bad_value, unknown_name
 
 
 class Split(NamedTuple):
-    """Features [batch, feature] and targets [batch] to train on and to test with."""
+    """Features [batch, feature] and targets [batch] of the training and the test rows."""
 
     x_train: np.ndarray
     y_train: np.ndarray
@@ -26,8 +26,8 @@ class Split(NamedTuple):
 def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Features [batch, feature] and target [batch] of one of the registry's ``TABLES``.
 
-    `describe(name)` tells origin, licence and what to know: scikit-learn withdrew ``boston`` for
-    the racial assumption behind one of its features, and ``song`` is a small subset of
+    `describe(name)` gives the origin, the licence and notes: scikit-learn withdrew ``boston``
+    because of the racial assumption behind one of its features, and ``song`` is a small subset of
     YearPredictionMSD.
     """
     table = _table(name)
@@ -35,8 +35,9 @@ def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray,
     path, x, y = read(table, data_dir)
     if x.shape != table.shape or y.shape != table.shape[:1]:
         raise ValueError(
-            f"{path} is not the table {name}: it holds features {x.shape} and targets {y.shape}; "
-            f"need {table.shape} and {table.shape[:1]}. If you remove it, the right one is fetched."
+            f"{path} is not the table {name}: it has features {x.shape} and targets {y.shape}; "
+            f"they must be {table.shape} and {table.shape[:1]}. Remove it, and the right one will "
+            "be fetched."
         )
     return x, y
 
@@ -44,15 +45,15 @@ def load_uci(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray,
 def load_uci_split(name: str, split: int, data_dir: str | Path | None = None) -> Split:
     """One of the standard splits of a table, numbered from 0.
 
-    There are 20, but 5 of ``protein`` and 1 of ``song`` (its own training and test part).
+    Most tables have 20; ``protein`` has 5, and ``song`` has 1 (its own training and test part).
     """
     return _load_split(name, split, data_dir, standard_split)
 
 
 def load_paper_split(name: str, split: int, data_dir: str | Path | None = None) -> Split:
-    """One of the splits that Pearce et al. 2020 drew for themselves; as many as standard ones.
+    """One of the splits that Pearce et al. 2020 drew; there are as many as standard splits.
 
-    Their rows of ``power`` were in another order, so its splits are drawn alike but not the same.
+    Their rows of ``power`` were in another order, so its splits are drawn the same way but differ.
     """
     return _load_split(name, split, data_dir, paper_split)
 
@@ -72,7 +73,7 @@ def _load_split(name: str, split: int, data_dir, rule) -> Split:
 
 
 def load_table(name: str, data_dir: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """A UCI table, or ``diabetes`` or ``digits``, which scikit-learn brings along."""
+    """A UCI table, or ``diabetes`` or ``digits``, which come with scikit-learn."""
     if name not in ("diabetes", "digits"):
         return load_uci(name, data_dir)
     from sklearn import datasets

@@ -40,10 +40,10 @@ class Vocabulary:
 
     @classmethod
     def fit(cls, documents: Iterable[str], size: int = 6000) -> "Vocabulary":
-        """The most frequent words of ``documents``, which should be those trained on.
+        """The most frequent words of ``documents``, which should be the training texts.
 
-        ``size`` is how many numbers there are, padding and the unknown word among them: so it is
-        how many rows an embedding needs. Of words equally frequent the first by alphabet win.
+        ``size`` counts all numbers, including padding and the unknown word, so an embedding needs
+        ``size`` rows. Among equally frequent words, those first in the alphabet are chosen.
         """
         if size <= _FIRST:
             raise bad_value("size", size, f"more than {_FIRST}: padding, unknown and some words")
@@ -55,7 +55,9 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """How many numbers there are: the words, padding and the unknown word."""
+        """How many numbers are in use: one for each word, one for padding, one for unknown
+        words.
+        """
         return len(self.words) + _FIRST
 
     @property
@@ -80,7 +82,7 @@ class Vocabulary:
         return np.stack(rows) if rows else np.empty((0, length), np.int32)
 
     def decode(self, rows: np.ndarray) -> list[str]:
-        """The words of each row [row, length], padding left out, unknown words as ``...``."""
+        """The words of each row [row, length], without padding; unknown words are ``...``."""
         shown = np.array(["", "...", *self.words], object)
         return [" ".join(shown[row[row != PADDING]]) for row in np.asarray(rows)]
 

@@ -1,4 +1,4 @@
-"""Decisions that use error bars: optimise, ask for labels, abstain.
+"""Decisions that use error bars: optimise, choose rows to label, abstain.
 
 `AnchoredSampler` needs Optuna and `AnchoredModel` needs BoTorch; both load when first used.
 """

@@ -32,10 +32,10 @@ class Decisions:
     Attributes
     ----------
     action : number [row] of the action of least expected cost, -1 for a rejected row.
-    expected_cost : [row] of what was decided, a rejection included.
+    expected_cost : [row] expected cost of the decision; for a rejected row, the cost of rejecting.
     costs : [row, action] expected cost of each action.
     reject : cost of rejecting a row, or None.
-    actions : what the numbers stand for, or None for the classes by number.
+    actions : what the numbers mean, or None if they are class numbers.
     """
 
     action: np.ndarray
@@ -79,9 +79,9 @@ def decide(
     Parameters
     ----------
     dist : what ``predict_dist`` returns.
-    costs : for classes a matrix [class, action], or "errors" (0 if right, 1 if wrong). For numbers
+    costs : for classes, a matrix [class, action] or "errors" (0 if right, 1 if wrong). For numbers,
         a function ``cost(y, action)`` of an array of targets and one action.
-    actions : names of the columns of the matrix; for numbers the actions to choose from.
+    actions : names of the columns of the matrix; for numbers, the actions to choose from.
     reject : cost of rejecting a row; None rejects none.
 
     Examples
@@ -119,8 +119,8 @@ def probabilities(dist: Predictive) -> np.ndarray:
         p = dist.mean.reshape(len(dist.mean), -1)[:, 0]
         return np.stack([1 - p, p], axis=1)
     raise TypeError(
-        f"`dist` must have classes or be continuous; this one is {dist.family!r}. For counts give "
-        "the costs of a continuous predictive of their mean."
+        f"`dist` must have classes or be continuous; this one is {dist.family!r}. For counts, use "
+        "a continuous predictive of their mean."
     )
 
 
@@ -155,7 +155,7 @@ def _expected_of_numbers(dist: Predictive, costs: Costs, actions: Sequence | Non
 
 
 def realised_costs(decisions: Decisions, y, costs: Costs) -> np.ndarray:
-    """What each row cost [row], by the classes (by number) or numbers ``y`` that came.
+    """What each row cost [row], given the observed class numbers or numbers ``y``.
 
     Rejected rows have NaN.
     """
@@ -179,8 +179,8 @@ class CostCoverage:
 
     Attributes
     ----------
-    threshold : [point] expected cost up to which rows are accepted, rising.
-    coverage : [point] share of the rows that are.
+    threshold : [point] expected cost up to which rows are accepted, in rising order.
+    coverage : [point] share of the rows that are accepted.
     risk : [point] their mean cost.
     risk_error : [point] its standard error.
     """
@@ -192,7 +192,7 @@ class CostCoverage:
 
     @property
     def area(self) -> float:
-        """Mean risk over all coverages: low where costly rows are the ones that are rejected."""
+        """Mean risk over all coverages; it is low if the rejected rows are the costly ones."""
         steps = np.diff(self.coverage, prepend=0.0)
         return float(np.sum(steps * self.risk) / self.coverage[-1])
 
@@ -222,8 +222,8 @@ def choose_reject(
 ) -> float:
     """The highest `reject` at which accepted rows cost at most ``most_cost`` on average.
 
-    It is chosen on held-out rows: the mean cost of those that are accepted plus its standard
-    error, as wide as ``confidence`` asks for, is at or below ``most_cost``.
+    It is chosen on held-out rows: an upper bound on the mean cost of accepted rows, at the level
+    ``confidence``, is at most ``most_cost``.
     """
     if not 0.5 <= confidence < 1:
         raise bad_value("confidence", confidence, "from 0.5 to 1, 1 excluded")
@@ -237,7 +237,7 @@ def choose_reject(
     fine = np.flatnonzero(told & (bound <= most_cost))
     if not len(fine):
         raise ValueError(
-            f"`most_cost` {most_cost:g} is not kept by the surest rows: they cost "
+            f"`most_cost` {most_cost:g} cannot be met: even the surest rows cost "
             f"{curve.risk[told][0]:.4g} on average. Raise it, or reject all rows."
         )
     return float(curve.threshold[fine[-1]])

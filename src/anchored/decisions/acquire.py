@@ -42,14 +42,14 @@ def acquire(
     ----------
     model : a fitted `AnchoredRegressor` or `AnchoredClassifier`.
     X : rows without labels.
-    n : how many to take.
-    method : "variance" (the largest fall of the variance of all predictions; for classes of that
-        of the probabilities), "bald" (for classes, the most joint information about the members),
-        "diverse" (far from each other and from ``labelled`` rows, whatever the members say),
+    n : number of rows to choose.
+    method : "variance" (reduces the variance of all predictions most; for classes, that of the
+        probabilities), "bald" (for classes: the most joint information about the members),
+        "diverse" (far from each other and from ``labelled`` rows, without asking the members),
         "random", or "auto": variance for numbers and bald for classes.
-    targets : rows where predictions matter, if not ``X`` itself; for "variance".
-    labelled : rows that have labels, which "diverse" keeps away from.
-    random_state : seed of what is random.
+    targets : rows whose predictions matter, for "variance"; by default ``X``.
+    labelled : rows that have labels; "diverse" stays away from them.
+    random_state : seed of everything random.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def acquire(
         raise unknown_name("method", method, METHODS)
     n_rows = _n_rows(X)
     if not (isinstance(n, (int, np.integer)) and 1 <= n <= n_rows):
-        raise bad_value("n", n, f"a whole number from 1 to {n_rows}, the rows there are")
+        raise bad_value("n", n, f"a whole number from 1 to {n_rows}, the number of rows")
     rng = np.random.default_rng(random_state)
     if method == "random":
         return rng.permutation(n_rows)[:n]
@@ -171,7 +171,7 @@ def diverse(
 def _with_members(dist: Predictive) -> Predictive:
     dist = dist.on_own_scale
     if dist.members is None or len(dist.members) < 2:
-        raise ValueError("`model` must have two members or more: one alone does not disagree.")
+        raise ValueError("`model` must have two members or more: a single one cannot disagree.")
     if dist.family not in (*CONTINUOUS, "categorical"):
         raise ValueError(
             f"`model` must predict numbers or classes; this one is {dist.family!r}. Take "

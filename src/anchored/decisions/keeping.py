@@ -42,7 +42,7 @@ def save(optimiser: Any, path: Path) -> None:
 
 def load(cls: Any, told: Any, path: Path, allowed: Any) -> Any:
     def wrong(where: str, sentence: str) -> Exception:
-        return ValueError(f"{path} holds no optimiser: {sentence}")
+        return ValueError(f"{path} is not the file of an optimiser: {sentence}")
 
     try:
         content = parsed(path.read_bytes())

@@ -57,10 +57,10 @@ class MoreRows:
 
     Attributes
     ----------
-    n_rows, n_more : rows there are, and more of them.
-    error : root mean squared error, or log loss of classes.
+    n_rows, n_more : present rows, and additional rows.
+    error : root mean squared error; for classes, the log loss.
     width : mean width of 90 % intervals; None for classes.
-    source : "twin" if the curve is exact, else "subsamples".
+    source : "twin" if the curve is exact, otherwise "subsamples".
     sizes, errors : [size] and [size, repeat], the curve itself.
     """
 
@@ -83,16 +83,16 @@ class MoreRows:
 def what_would_more_rows_buy(
     model: Any, X, y, n: int, *, source: str = "auto", n_repeats: int = 3, random_state: int = 0
 ) -> MoreRows:
-    """The expected error and width of intervals with ``n`` rows more, drawn like those of ``X``.
+    """The expected error and width of intervals with ``n`` more rows like those of ``X``.
 
     Parameters
     ----------
     model : a fitted `AnchoredRegressor` or `AnchoredClassifier`.
     X, y : the rows that it was fitted to.
-    n : rows more.
-    source : "twin" for the exact curve of the infinitely wide network, which a regressor of one
-        target on its own scale has for up to 3,000 rows; "subsamples" for fits on parts of the
-        rows; "auto" for the first where there is one.
+    n : number of additional rows.
+    source : "twin" for the exact curve of the infinitely wide network, which exists for a regressor
+        of one target on a linear scale and up to 3,000 rows; "subsamples" for fits on parts of the
+        rows; "auto" for the first if it exists.
     n_repeats : fits on parts of each size.
     random_state : seed.
     """

@@ -68,14 +68,14 @@ class Optimiser:
     surrogate : the model of the function: "twin" (the exact Gaussian process of an infinitely
         wide network), "rms" or "anchored" (trained networks), or a record of
         `anchored.decisions.surrogate` with settings of your own.
-    acquisition : "improvement" (expected improvement under a Student-t), "thompson" (each point
-        is the best of one drawn function), or "auto": improvement for the first point when
-        nothing asked is still open, and Thompson sampling for all others.
+    acquisition : "improvement" (expected improvement under a Student-t), "thompson" (each point is
+        the best of one drawn function), or "auto": improvement for the first point when no asked
+        point is still open, and Thompson sampling for all others.
     n_initial : points that fill the space evenly before a model is fitted; by default two for each
-        dimension, at least 4 and at most 20. Values told from elsewhere count.
-    n_constraints : numbers that come with each value, of which none may be above 0. Each has
-        a model of its own.
-    allowed : a cheap function of a point: points for which it is false are not asked.
+        dimension, at least 4 and at most 20. Points that you `tell` without being asked count too.
+    n_constraints : number of constraints. Each value comes with this many numbers, which must not
+        be above 0; each has its own model.
+    allowed : a cheap function of a point; points for which it is false are never asked.
     random_state : seed.
 
     Attributes
@@ -131,10 +131,10 @@ class Optimiser:
 
     @property
     def best(self) -> Told:
-        """The best of the points told that keep all constraints."""
+        """The best told point that meets all constraints."""
         feasible = [told for told in self.told if told.is_feasible]
         if not feasible:
-            raise ValueError("No point told so far has a value and keeps the constraints.")
+            raise ValueError("No point told so far has a value and meets all constraints.")
         return min(feasible, key=lambda told: self._sign * told.y)
 
     @property
@@ -142,7 +142,9 @@ class Optimiser:
         return -1 if self.maximise else 1
 
     def ask(self, n: int = 1) -> list[dict[str, Any]]:
-        """``n`` points to evaluate; none of them was told or asked before, while there are any."""
+        """``n`` points to evaluate; none was told or asked before, as long as there are new
+        ones.
+        """
         if not (isinstance(n, (int, np.integer)) and n >= 1):
             raise bad_value("n", n, "a positive whole number")
         seed, points = (self.random_state, self.n_asked), []
@@ -158,9 +160,10 @@ class Optimiser:
         return [dict(point) for point in points]
 
     def tell(self, x: Point | Sequence[Point], y, constraints=None) -> None:
-        """The value of a point, or those of several; NaN or an infinite value is a failure.
+        """Report the value of a point, or of several; NaN or an infinite value is a failure.
 
-        ``constraints`` has ``n_constraints`` numbers for each point, feasible at or below 0.
+        ``constraints`` has ``n_constraints`` numbers for each point; a point is feasible if none is
+        above 0.
         """
         one = isinstance(x, Mapping)
         points = [x] if one else list(x)
@@ -188,12 +191,12 @@ class Optimiser:
     # Files
 
     def save(self, path: str | Path) -> None:
-        """Write all of it to one JSON file, whole or not at all; ``allowed`` is not kept."""
+        """Write the optimiser to one JSON file, whole or not at all; ``allowed`` is not kept."""
         keeping.save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, *, allowed: Allowed | None = None) -> "Optimiser":
-        """The optimiser of a file: it asks what the saved one would have asked."""
+        """Load an optimiser from a file; it continues as the saved one would have."""
         return keeping.load(cls, Told, Path(path), allowed)
 
     # Points

@@ -59,7 +59,7 @@ class AnchoredSampler(optuna.samplers.BaseSampler):
         if len(study.directions) > 1:
             raise ValueError(
                 f"`study` has {len(study.directions)} objectives and AnchoredSampler takes one: "
-                "make one number of them."
+                "combine them into one number."
             )
         finished = study.get_trials(deepcopy=False, states=(_States.COMPLETE, _States.FAIL))
         told = [t for t in finished if _has(t, search_space)]

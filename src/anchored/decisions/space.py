@@ -55,7 +55,9 @@ class Float:
 
 @dataclasses.dataclass(frozen=True)
 class Integer:
-    """A whole number from ``low`` to ``high``, both included; with ``log`` on such a scale."""
+    """A whole number from ``low`` to ``high``, both included; with ``log`` on a logarithmic
+    scale.
+    """
 
     low: int
     high: int
@@ -168,7 +170,7 @@ class Space:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Coordinates of each dimension."""
+        """Number of coordinates of each dimension."""
         return tuple(len(d.choices) if isinstance(d, Category) else 1 for d in self.dimensions)
 
     @property
@@ -195,15 +197,17 @@ class Space:
         return rows
 
     def decode(self, rows) -> list[dict[str, Any]]:
-        """Points from coordinates; whole numbers are rounded, and the largest choice counts."""
+        """Points from coordinates: whole numbers are rounded, and the choice with the largest
+        coordinate counts.
+        """
         return [self._point(row) for row in np.asarray(rows, np.float64)]
 
     def snapped(self, rows) -> np.ndarray:
-        """The coordinates of the points that rows decode to."""
+        """Coordinates moved to the nearest points of the space."""
         return self.encode(self.decode(rows))
 
     def features(self, rows):
-        """What networks take: numbers from -1 to 1. NumPy's or JAX's arrays."""
+        """Inputs for networks: numbers from -1 to 1, as NumPy or JAX arrays."""
         return features(rows, self.is_choice)
 
     @property
@@ -213,7 +217,7 @@ class Space:
 
     @property
     def steps(self) -> np.ndarray:
-        """Levels of whole numbers [coordinate]; 0 for what moves without steps."""
+        """Number of levels of whole numbers [coordinate]; 0 for continuous numbers."""
         levels = [d.n_levels if isinstance(d, Integer) else 0 for d in self.dimensions]
         return np.repeat(levels, self.widths)
 
@@ -224,7 +228,7 @@ class Space:
         return self._from_places(places)
 
     def random(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Coordinates of ``n`` points, each drawn for itself."""
+        """Coordinates of ``n`` independent random points."""
         return self._from_places(rng.uniform(size=(n, len(self.dimensions))))
 
     def _from_places(self, places: np.ndarray) -> np.ndarray:

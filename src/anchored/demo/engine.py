@@ -377,7 +377,7 @@ def _exact(scene: Scene, shape: Shape, prior: Prior) -> tuple[Predictive | None,
     """The infinitely wide network's exact posterior on the grid, or why there is none."""
     s = scene.settings
     if scene.problem != "regression":
-        return None, "The exact answer is known for regression alone."
+        return None, "The exact answer is known only for regression."
     if s.activation not in EXACT:
         return None, f"An infinitely wide network of {s.activation} has no known kernel."
     if not METHODS[s.method].penalised:

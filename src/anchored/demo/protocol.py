@@ -64,7 +64,7 @@ def read(text: str | bytes, scene: Scene | None) -> Message:
     if isinstance(text, bytes):
         raise Refused("message", "A message must be text, not bytes.")
     if len(text) > MESSAGE_BYTES or len(text.encode("utf-8", "replace")) > MESSAGE_BYTES:
-        raise Refused("message", f"A message may have {MESSAGE_BYTES} bytes at most.")
+        raise Refused("message", f"A message may have at most {MESSAGE_BYTES} bytes.")
     try:
         record = parsed(text)
     except ValueError:

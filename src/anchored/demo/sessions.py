@@ -329,7 +329,7 @@ class Hub:
             _log.exception("A piece of work failed.")
         session.busy = session.running = session.dirty = False
         session.steps_due = 0
-        words = "The server could not do this. Open the problem anew."
+        words = "The server could not do this. Open the problem again."
         self._spawn(session.send(protocol.error("message", words)))
 
 

@@ -109,7 +109,7 @@ class AnchoredEstimator(TakesRows):
 
     @property
     def novelty_scale_(self) -> np.ndarray | None:
-        """Disagreement of the members that one held-out row in a hundred exceeds."""
+        """The disagreement of members that only one held-out row in a hundred exceeds."""
         return self.model_.novelty_scale
 
     @property
@@ -141,10 +141,10 @@ class AnchoredEstimator(TakesRows):
     # Training
 
     def plan(self, X, y, sample_weight=None, groups=None) -> FitPlan:
-        """What `fit` of the same rows would take: memory, time, steps, and where it runs.
+        """What `fit` would need for these rows: memory, time, steps, and where it runs.
 
-        Nothing is fitted. The steps of training are compiled and some of them timed; the record
-        that is returned says all when it is printed.
+        Nothing is fitted. The training steps are compiled, and some of them are timed. Print the
+        returned record to see everything.
         """
         fresh: Any = clone(self)
         planned = fresh._planned(X, y, sample_weight, groups)
@@ -302,30 +302,33 @@ class AnchoredEstimator(TakesRows):
         return self.model_.predictive(outputs, z)
 
     def novelty(self, X) -> np.ndarray:
-        """How unlike the training rows each row is [row]; nearly all rows like them are below 1.
+        """How unlike the training rows each row is [row]; nearly all rows like them have less than
+        1.
 
-        The members' disagreement in units of what one held-out row in a hundred exceeds (or one
-        training row, if none were held out): epistemic deviation of each output, or mutual
-        information and spread of the logits of classes, whichever is largest.
+        It is the disagreement of the members, divided by the value that one held-out row in a
+        hundred exceeds (or one training row, if none were held out). Disagreement is the epistemic
+        deviation of an output; for classes, the mutual information or the spread of the logits. The
+        largest ratio counts.
         """
         return self.model_.novelty(*self._predictive(self._standardised(X)))
 
     def explain(self, X, background=None, n_paths: int = explaining.N_PATHS) -> Explanation:
-        """Which columns drive the predictions of some rows, and which drive their doubt.
+        """Which columns drive the predictions of some rows, and which drive their uncertainty.
 
-        Shapley values of the mean and of the epistemic and aleatoric parts of the variance (of the
-        entropy for classes), the known rows nearest to each, and cells unlike any known. Known are
-        the training rows; for a model from a file the test rows in it, or rows like the training
-        rows, given as ``background``. More of ``n_paths`` make values more precise.
+        The result has Shapley values of the mean and of the epistemic and aleatoric parts of the
+        variance (for classes, of the entropy). It also has the known rows nearest to each row, and
+        cells unlike any known cell. Known rows are the training rows. A model from a file uses its
+        test rows instead, or rows like the training rows that you give as ``background``. A larger
+        ``n_paths`` makes values more precise.
         """
         return explaining.explain(self, X, background, n_paths)
 
     def sample_functions(self, k: int = 1, random_state=None) -> list[Callable]:
         """Draw ``k`` functions from the posterior: callables X -> mean of the target.
 
-        Each is one member, so its values at different inputs belong together, as Thompson
-        sampling needs; for a classifier it gives class probabilities. No member comes a
-        second time before every member has come once.
+        Each function is one member, so its values at different inputs belong together, as Thompson
+        sampling needs. For a classifier it gives class probabilities. No member is used twice
+        before every member has been used once.
         """
         check_is_fitted(self, "model_")
         n = self.model_.members.n_members
@@ -354,10 +357,10 @@ class AnchoredEstimator(TakesRows):
     ) -> None:
         """Write everything that predicts to one file; `anchored.load` reads it again.
 
-        ``provenance`` (anything JSON can hold; ``coverage`` in it is that of the intervals of
-        `anchored.runtime`) and ``held_out`` (inputs and targets for a report) are kept with it,
-        by default those it was loaded with; training rows are not. The file is written whole or
-        not at all, and `anchored.runtime` predicts from it without JAX.
+        The file also keeps ``provenance`` (anything that JSON can represent; its ``coverage`` sets
+        the intervals of `anchored.runtime`) and ``held_out`` (inputs and targets for a report). By
+        default these are the ones that the model was loaded with. Training rows are not kept. The
+        file is written whole or not at all, and `anchored.runtime` predicts from it without JAX.
         """
         check_is_fitted(self, "model_")
         model = self.model_
@@ -371,8 +374,8 @@ class AnchoredEstimator(TakesRows):
     def export_onnx(self, path: str | Path, coverage: float = COVERAGE) -> None:
         """Write the model as an ONNX graph, with intervals of ``coverage`` (`anchored.onnx`).
 
-        Any network goes: JAX's program of it is translated, and an operation that cannot be is
-        named. Needs ``pip install 'anchored[onnx]'``.
+        Any network works: its JAX program is translated. If an operation cannot be translated, the
+        error names it. Needs ``pip install 'anchored[onnx]'``.
         """
         check_is_fitted(self, "model_")
         from anchored.core.onnx_programs import networks
@@ -398,7 +401,7 @@ class AnchoredEstimator(TakesRows):
         n_features = self.model_.n_features
         if len(x) != len(y) or x.ndim < 2 or x.shape[1] != n_features:
             raise ValueError(
-                f"`held_out` must be inputs [row, {n_features}] and as many targets; got shapes "
+                f"`held_out` must be inputs [row, {n_features}] and a target for each; got shapes "
                 f"{x.shape} and {y.shape}."
             )
         targets = self.model_.regression or self.model_.sampled

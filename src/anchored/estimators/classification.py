@@ -43,31 +43,32 @@ _DEEPER = (50, 50)  # hidden layers that are tried beside one
 class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     """Classification with an anchored ensemble of neural networks.
 
-    Class probabilities are the average of the members' softmax outputs. Held-out rows teach the
-    temperature that corrects them: five folds of three members (one of five from 5,000 rows on,
-    none below 10 rows). The evidence of the infinitely wide network chooses the prior variance
-    (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows on,
-    short trials on held-out rows decide between this variance and a fifth of it, and between one
-    hidden layer and two. The training schedule is that of `AnchoredRegressor`.
+    Class probabilities are the average of the members' softmax outputs. Held-out rows set the
+    temperature that corrects them: five folds of three members (one fold of five members from 5,000
+    rows on, no fold below 10 rows). The evidence of the infinitely wide network chooses the prior
+    variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
+    on, short trials on held-out rows decide between this variance and a fifth of it, and between
+    one hidden layer and two. The training schedule is that of `AnchoredRegressor`.
 
     Parameters
     ----------
     hidden, activation, n_members, network, prior : as in `AnchoredRegressor`.
-    method : rms, anchored, random-features, regularised, unconstrained, or deep (here as
-        unconstrained).
+    method : rms, anchored, random-features, regularised, unconstrained or deep (which means
+        unconstrained here).
     epochs, batch_size, learning_rate, decay_rate : as in `AnchoredRegressor`.
     max_seconds, random_state, verbose, optimiser, dtype, warm_start : as in `AnchoredRegressor`.
     checkpoint, executor : as in `AnchoredRegressor`.
-    augment : changes each batch of inputs at random before it is trained on, a function
-        ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
+    augment : a function ``augment(rng, x)`` that changes each training batch at random; it gets a
+        NumPy generator and inputs [row, ...] as they were given.
 
     Attributes
     ----------
-    model_ : the `FittedModel`, all that predicts; the others are read from it.
+    model_ : the `FittedModel`, which contains everything needed to predict.
     classes_ : the labels, in the order of the columns of `predict_proba`.
     ensemble_ : the trained `Ensemble`.
     prior_ : its `Prior`.
-    temperature_ : of the averaged probabilities; above one, members alone would be too sure.
+    temperature_ : temperature of the averaged probabilities; above 1, the members would be too sure
+        without it.
     novelty_scale_ : mutual information and spread of the logits [2] that one held-out row in a
         hundred exceeds.
     update_ : what the last `fit` or `partial_fit` did, an `Update`.
@@ -132,29 +133,31 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and labels y [row] of any type.
 
-        X may also name Parquet files, and y their target column, as in `AnchoredRegressor.fit`.
+        X may also name Parquet files; y is then the name of the target column, as in
+        `AnchoredRegressor.fit`.
 
         X may be a data frame (pandas, polars or Arrow) with text, categories, booleans, dates and
         missing cells. With a ``network`` of your own it may have any rank: images [row, height,
         width, channel], token numbers [row, position]. A `numpy.memmap` is read batch by batch
         and never as a whole. A row of weight w counts as w rows; rows of weight zero are left
-        out. Rows of one of ``groups`` [row] (a patient, a site) are held out together.
+        out. Rows of the same group (a patient, a site) in ``groups`` [row] are held out together.
         """
         with opened_rows(self, X, y) as (X, y):
             return updating.fit(self, X, y, sample_weight, groups)
 
     @in_asked_precision
     def partial_fit(self, X, y, classes=None, sample_weight=None, groups=None):
-        """Add rows to those that were fitted; the first call is a `fit`.
+        """Add rows to a fitted model; the first call is a `fit`.
 
         Parameters
         ----------
         X, y, sample_weight, groups : as in `fit`.
-        classes : all labels that may come, in the first call if not all of them are in its ``y``.
-            Later labels must be among them.
+        classes : all labels that may occur. Give them in the first call if its ``y`` does not
+            contain all of them; later labels must be among them.
 
-        As in `AnchoredRegressor.partial_fit`, members go on from where they are, and all rows
-        given so far are fitted anew when they have doubled or the new ones are much less likely.
+        As in `AnchoredRegressor.partial_fit`, members continue from where they are. All rows are
+        fitted again from the start when their number has doubled or when new rows are much less
+        probable.
         """
         return updating.partial_fit(self, X, y, sample_weight, groups, classes)
 
@@ -246,7 +249,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
 
     @property
     def temperature_(self) -> float:
-        """Of the averaged probabilities."""
+        """The temperature of the averaged probabilities."""
         return self.model_.temperature
 
     def _likelihood(self, model: FittedModel) -> Likelihood:
@@ -282,7 +285,7 @@ def _numbers(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"`y` has the label {y[unknown].tolist()[0]!r}, which is not among the classes "
             f"{classes.tolist()}. Give all labels as `classes` in the first `partial_fit`, or fit "
-            "anew."
+            "again."
         )
     return places.astype(np.float64)[:, None]
 

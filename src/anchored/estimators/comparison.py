@@ -17,8 +17,8 @@ def with_gp(estimator: Any, X, dist: Predictive | None = None) -> GPComparison:
     x = estimator._standardised(X)
     if estimator.noise_var_ is None:
         raise ValueError(
-            f"`method` {estimator.method!r} learns its noise, or a `likelihood` does; an exact GP "
-            'needs it known. Fit with method="rms" and no `likelihood` to compare.'
+            f"An exact GP needs a known noise, and `method` {estimator.method!r} or a `likelihood` "
+            'learns it. Fit with method="rms" and no `likelihood` to compare.'
         )
     if not hasattr(estimator, "_train_rows"):
         raise ValueError(
@@ -27,8 +27,8 @@ def with_gp(estimator: Any, X, dist: Predictive | None = None) -> GPComparison:
         )
     if estimator._train_rows is None:
         raise ValueError(
-            f"An exact GP on all training rows is too large: there are more than "
-            f"{MAX_ROWS:,}. Fit on a random part of the rows to compare."
+            f"There are more than {MAX_ROWS:,} training rows, too many for an exact GP. Fit on a "
+            "random part of the rows to compare."
         )
     kernel = gp.twin(estimator.ensemble_.network, estimator.prior_)
     part = estimator.model_.regression

@@ -11,7 +11,7 @@ from anchored.tables.reading import Table, as_table, is_frame
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Numbers, yes and no, categories, dates and missing cells as features of numbers.
+    """Turns numbers, yes and no, categories, dates and missing cells into numeric features.
 
     `AnchoredRegressor` and `AnchoredClassifier` encode data frames themselves; use this class
     for other models and in pipelines. Numbers stay as they are, and missing ones get the
@@ -20,7 +20,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    keep : names of columns to use that would otherwise be left out.
+    keep : names of columns to use although they would be left out.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.encoder_.transform(self._table(X, reset=False))
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """A name for each feature: those of columns, levels and parts of dates."""
+        """A name for each feature, made from its column, its level or its part of a date."""
         check_is_fitted(self)
         return np.array(self.encoder_.feature_names, dtype=object)
 

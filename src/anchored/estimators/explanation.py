@@ -11,16 +11,16 @@ _DIGITS = 3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Effects:
-    """What columns add to something that is predicted.
+    """What each column adds to a predicted quantity.
 
     ``value = usual + by_column.sum(axis=1)``, up to rounding.
 
     Attributes
     ----------
-    value : [row, out] as it is predicted.
+    value : [row, out], the predicted quantity.
     usual : [out], its average over the background rows.
     by_column : [row, column, out] what each column adds: its Shapley value.
-    error : [row, column, out] standard errors of those, from the number of paths.
+    error : [row, column, out] standard errors of ``by_column``, due to the number of paths.
     """
 
     value: np.ndarray
@@ -29,7 +29,7 @@ class Effects:
     error: np.ndarray
 
     def largest(self, row: int, out: int = 0, most: int = _SHOWN) -> list[tuple[int, float]]:
-        """Numbers of the columns that add most, either way, and what they add."""
+        """Numbers of the columns that add or subtract most, and what they add."""
         added = self.by_column[row, :, out]
         order = np.argsort(-np.abs(added), kind="stable")[:most]
         return [(int(i), float(added[i])) for i in order if added[i] != 0]
@@ -53,17 +53,18 @@ class Nearest:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explanation:
-    """Which columns drive predictions, and which their doubt; ``str`` has it in words.
+    """Which columns drive predictions and their uncertainty; ``str`` puts it into words.
 
     Attributes
     ----------
     columns : their names.
     cells : [row][column], as text.
     outputs : names of the targets, or labels of the classes.
-    mean : of the prediction in the target's units, or of each class's probability.
-    epistemic, aleatoric : of the two parts of the variance; for classes of the entropy, in nats.
+    mean : effects on the prediction in the target's units, or on the probability of each class.
+    epistemic, aleatoric : effects on the two parts of the variance; for classes, of the entropy in
+        nats.
     nearest : known rows that are like these.
-    unusual : [row] remarks on cells that no known row has, or none like them.
+    unusual : [row] remarks on cells unlike those of all known rows.
     """
 
     columns: tuple[str, ...]

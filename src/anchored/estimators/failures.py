@@ -17,15 +17,16 @@ def report_fold_failures(others: Ensemble, folds: Folds, what: str, used: bool) 
     if n_lost and used:
         warnings.warn(
             f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
-            f"diverged twice; {what} from the others. A lower `learning_rate` may keep all.",
+            f"diverged twice; {what} from the others. With a lower "
+            "`learning_rate`, all may survive.",
             DroppedMemberWarning,
             stacklevel=4,
         )
     elif n_lost:
         warnings.warn(
             f"{n_lost} of the {len(folds.of_member)} networks trained on parts of the rows "
-            f"diverged twice, too many to say anything about held-out rows: {what} from nothing "
-            "but the training rows. Lower `learning_rate`, or check the data for extreme values.",
+            f"diverged twice. Too few remain to predict held-out rows, so {what} from the "
+            "training rows alone. Lower `learning_rate`, or check the data for extreme values.",
             HealthWarning,
             stacklevel=4,
         )
@@ -41,7 +42,8 @@ def report_failures(ensemble: Ensemble, schedule: Schedule) -> None:
     if ensemble.dropped:
         warnings.warn(
             f"Members {list(ensemble.dropped)} diverged twice and were dropped; "
-            f"{ensemble.n_members} of {n_trained} remain. A lower `learning_rate` may keep all.",
+            f"{ensemble.n_members} of {n_trained} remain. With a lower `learning_rate`, all may "
+            "survive.",
             DroppedMemberWarning,
             stacklevel=4,
         )

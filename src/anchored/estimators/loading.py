@@ -46,7 +46,7 @@ def load(path: str | Path, network=None, likelihood=None) -> AnchoredRegressor |
     except ModelFileError as error:
         raise ModelFileError(f"{path} cannot be used as a model: {error}") from error
     except (ValueError, TypeError) as error:
-        raise ModelFileError(f"{path} has parameters of no estimator: {error}") from error
+        raise ModelFileError(f"{path} has parameters that fit no estimator: {error}") from error
     names, n_columns = model.feature_names, model.n_features
     if model.encoder is not None:
         names, n_columns = model.columns, len(model.columns or model.encoder.names)
@@ -60,7 +60,7 @@ def _same_likelihood(name: str, given: Any) -> Any:
     if type(given).__name__ != name:
         got = "nothing" if given is None else type(given).__name__
         raise ModelFileError(
-            f"the file has the likelihood {name}, and files hold no code; got {got}. Give it "
+            f"the file has the likelihood {name}, and files contain no code; got {got}. Give it "
             f"again: anchored.load(path, likelihood={name}(...))."
         )
     return given

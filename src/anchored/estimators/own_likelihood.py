@@ -24,7 +24,7 @@ def check(estimator: Any) -> None:
         if not isinstance(getattr(estimator, name), type(usual)):
             raise bad_value(name, getattr(estimator, name), f"{usual!r} beside a `likelihood`")
     if estimator.method == "deep":
-        raise bad_value("method", "deep", 'another one, such as "rms", beside a `likelihood`')
+        raise bad_value("method", "deep", 'another method, such as "rms", with a `likelihood`')
 
 
 def trained_on(likelihood: Any, sampled: Sampled) -> Any:

@@ -40,22 +40,23 @@ class Planned(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class FitPlan:
-    """What a fit would take; ``print`` it.
+    """What a fit would need; ``print`` it.
 
     Attributes
     ----------
     n_rows, n_inputs : rows to train on, and numbers in each, ramps included.
-    in_memory : whether the rows are; those of a memory map are read batch by batch.
-    n_members : of the ensemble; ``n_others`` are trained without the rows of a fold.
-    n_parameters : of a member.
+    in_memory : whether the rows are in memory; rows of a memory map are read batch by batch.
+    n_members : members of the ensemble; ``n_others`` more are trained without the rows of a fold.
+    n_parameters : parameters of one member.
     n_steps, batch_size : at most; training stops earlier once every member has settled.
-    share : members trained by one program at a time, ``n_shares`` of them.
-    where : device, and how members are run on it.
-    step_seconds : that a step of all members takes, measured.
-    compile_seconds : until the first steps are done.
-    seconds : of all trainings, at most, without the choice of the prior before them.
-    n_bytes, free_bytes : memory that the fit needs, and that there is.
-    checkpoint : folder of checkpoints, if there is one, and ``checkpoint_bytes`` of a file.
+    share : members that one program trains at a time; there are ``n_shares`` such programs.
+    where : the device, and how members run on it.
+    step_seconds : measured seconds for one step of all members.
+    compile_seconds : seconds until the first steps are done.
+    seconds : upper limit for all training, without the choice of the prior before it.
+    n_bytes, free_bytes : memory that the fit needs, and memory that is free.
+    checkpoint : folder of checkpoints, if there is one; a file there has ``checkpoint_bytes``
+        bytes.
     """
 
     n_rows: int
@@ -110,7 +111,7 @@ def check_memory(n_rows: int, n_inputs: int, ramped: bool) -> None:
     free = memory.available()
     if need > free:
         raise MemoryError(
-            f"`X` has {n_rows:,} rows of {n_inputs} numbers: to fit them takes about "
+            f"`X` has {n_rows:,} rows of {n_inputs} numbers: fitting them needs about "
             f"{_size(need)} of memory, and {_size(free)} are free. Give a `numpy.memmap` or the "
             "path of a Parquet file, which are read batch by batch, or a part of the rows."
         )

@@ -49,19 +49,20 @@ TARGET_SCALES = ("auto", "linear", "log")
 class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     """Regression with an anchored ensemble of neural networks.
 
-    Nothing needs tuning. Inputs and targets are standardised; extreme values of a column are pulled
-    in. The evidence of the infinitely wide network, an exact Gaussian process, chooses the prior
-    variance, the relevance of each column and the noise used in training, on at most 1,000 rows.
-    From 50 rows on, a column with many values also gets ramps between its quantiles, so that the
-    networks can bend along it if the evidence supports that.
+    Nothing needs tuning. Inputs and targets are standardised, and extreme values of a column are
+    pulled in. The evidence of the infinitely wide network, an exact Gaussian process, chooses the
+    prior variance, the relevance of each column and the noise used in training, on at most 1,000
+    rows. From 50 rows on, a column with many values also gets ramps between its quantiles, so that
+    the networks can bend along it if the evidence supports that.
 
-    Training takes as many steps of Adam as there are rows, but at least 3,000 and at most 10,000,
-    in units of the prior's scale, at a rate that falls evenly from 0.03 to zero. With little noise
-    it takes up to 30,000 steps in the units of the parameters, at a rate that falls from 0.03 (0.01
-    with two hidden layers) to 1 % of that, and stops early if no member improves any more. Batches
-    have 64 rows (32 below 500 rows, and 1 % of the rows if that is more, at most 1,024).
+    Training takes as many steps of Adam as there are rows, but at least 3,000 and at most 10,000.
+    Steps are in units of the prior's scale, and the learning rate falls evenly from 0.03 to zero.
+    With little noise, training takes up to 30,000 steps in the units of the parameters; the rate
+    then falls from 0.03 (0.01 with two hidden layers) to 1 % of that, and training stops early when
+    no member improves any more. Batches have 64 rows (32 below 500 rows, and 1 % of the rows if
+    that is more, at most 1,024).
 
-    Held-out rows teach the noise of predictions, its tails, where it is larger, a factor on the
+    Held-out rows set the noise of predictions, its tails, where it is larger, a factor on the
     members' spread, and the width that intervals need (`Predictive.interval`). There are five folds
     of four members (ten of three below 500 rows, one of ten from 5,000 rows on), each trained
     without the rows of its fold. This step is skipped if ``noise_var`` is given or if there are
@@ -72,46 +73,46 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     hidden : width of each hidden layer; ``()`` is a linear model. "auto" is one layer of 50, two
         from 5,000 rows on.
     activation : relu, leaky_relu, erf, tanh, gelu or softplus.
-    n_members : networks in the ensemble; one is a single regularised network.
-    method : rms (each member is a draw from the posterior), anchored (the paper's, whose spread
-        leaves out what the noise in the data adds), random-features, regularised,
+    n_members : number of networks; 1 gives a single regularised network.
+    method : rms (each member is a draw from the posterior), anchored (the paper's method, whose
+        spread leaves out the effect of noise in the data), random-features, regularised,
         unconstrained or deep (Deep Ensembles).
-    network : your own `Network` in place of ``hidden`` and ``activation``.
+    network : your own network, which replaces ``hidden`` and ``activation``.
     noise_var : variance of the data noise in squared units of the target, one number or one
         for each output, or "auto".
     prior : variance of the input layer's biases (the paper's scales elsewhere), a whole
         `Prior`, or "auto".
-    epochs, batch_size, learning_rate : of the training, or "auto".
+    epochs, batch_size, learning_rate : how to train, or "auto".
     decay_rate : factor on the learning rate every 20 steps, or "auto".
-    predictive : "student-t" widens intervals for the few members; "gaussian" is the paper's.
-    settings : `Settings`, or the file of them that ``anchored tune`` wrote, for the activation
-        and whatever is left at "auto".
-    target_scale : "log" predicts the logarithm of a positive target (plus its median), whose
-        noise grows with it and which has no negative quantiles; "linear" the target itself;
-        "auto" whichever makes rows held out one at a time likelier.
-    max_seconds : training is cut short to take about this long at most, if given.
-    augment : changes each batch of inputs at random before it is trained on, a function
-        ``augment(rng, x)`` of a NumPy generator and inputs [row, ...] as they were given.
-    random_state : seed of anchors, initial draws and batch order.
+    predictive : "student-t" widens intervals to allow for few members; "gaussian" is the paper's.
+    settings : `Settings`, or a file that ``anchored tune`` wrote. They set the activation and
+        everything left at "auto".
+    target_scale : "log" predicts log(target + median), for positive targets whose noise grows with
+        the target; quantiles then are never negative. "linear" predicts the target itself. "auto"
+        takes the scale under which rows held out one at a time are more probable.
+    max_seconds : if given, training is shortened to take at most about this long.
+    augment : a function ``augment(rng, x)`` that changes each training batch at random; it gets a
+        NumPy generator and inputs [row, ...] as they were given.
+    random_state : seed for the anchors, the initial draws and the order of the batches.
     verbose : 1 shows a progress bar.
     likelihood : in place of a Gaussian, any object with ``log_prob(outputs, y)`` and
-        ``sample(key, outputs)``, such as ``StudentT()`` or ``NegativeBinomial()``; the predictive
-        is then one of samples. None is the Gaussian whose noise is learned.
-    optimiser : in place of Adam with a falling rate: "constant", "cosine" or "warmup-cosine", or an
-        optax transformation, which has a rate of its own.
-    dtype : what training computes in: float32, float64 (double precision) or bfloat16, in which
-        networks run in 16 bits.
-    warm_start : a later `fit` goes on from the members there are, on the rows it is given, as
-        `partial_fit` does on more rows.
-    checkpoint : folder in which trainings are kept while they run. If the process is killed, the
-        same fit (``random_state`` a number) goes on from there and ends with the same model to the
-        last bit. The files are removed when the fit ends.
-    executor : who trains the members, in place of this process: "ray" (a Ray of its own here, or
-        the one this process belongs to), "ray://host:port", or a `RayExecutor`.
+        ``sample(key, outputs)``, such as ``StudentT()`` or ``NegativeBinomial()``. The predictive
+        distribution then consists of samples. None means a Gaussian whose noise is learned.
+    optimiser : replaces Adam with a falling rate: "constant", "cosine" or "warmup-cosine", or an
+        optax transformation, which has its own rate.
+    dtype : number type of training: float32, float64 (double precision) or bfloat16 (networks run
+        in 16 bits).
+    warm_start : if True, a later `fit` continues from the trained members, on the rows it is given.
+        `partial_fit` does the same with additional rows.
+    checkpoint : folder that keeps the state of training while it runs. If the process is killed,
+        the same fit (with a number as ``random_state``) continues from there and ends with the same
+        model, to the last bit. The files are removed when the fit ends.
+    executor : where the members are trained instead of in this process: "ray" (the Ray cluster of
+        this process, or a new one on this machine), "ray://host:port", or a `RayExecutor`.
 
     Attributes
     ----------
-    model_ : the `FittedModel`, all that predicts; the others are read from it.
+    model_ : the `FittedModel`, which contains everything needed to predict.
     ensemble_ : the trained `Ensemble`, in standardised units.
     prior_ : its `Prior`.
     noise_var_ : noise variance in squared units of the target (of its logarithm, if that is
@@ -194,28 +195,29 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit to inputs X [row, feature] and targets y [row] or [row, output].
 
-        X may also be the path of a Parquet file, of a folder of them, a pattern such as
-        ``"big/*.parquet"``, or a dataset of Arrow; y is then the name of the target column. A table
-        that takes more than a third of the memory is encoded once, to a temporary file, and
-        read batch by batch.
+        X may also be the path of a Parquet file or of a folder of Parquet files, a pattern such as
+        ``"big/*.parquet"``, or an Arrow dataset; y is then the name of the target column. A table
+        that needs more than a third of the memory is encoded once, into a temporary file, and read
+        batch by batch.
 
         X may be a data frame (pandas, polars or Arrow) with text, categories, booleans, dates and
         missing cells. With a ``network`` of your own it may be an array of any rank; a
         `numpy.memmap` is read batch by batch and never as a whole. A row of weight w counts as w
-        rows; rows of weight zero are left out. Rows of one of ``groups`` [row] (a patient, a
-        site) are held out together.
+        rows; rows of weight zero are left out. Rows of the same group (a patient, a site) in
+        ``groups`` [row] are held out together.
         """
         with opened_rows(self, X, y) as (X, y):
             return updating.fit(self, X, y, sample_weight, groups)
 
     @in_asked_precision
     def partial_fit(self, X, y, sample_weight=None, groups=None):
-        """Add rows to those that were fitted; the first call is a `fit`.
+        """Add rows to a fitted model; the first call is a `fit`.
 
-        Members go on from where they are, with the anchors they have, and so do the members that
-        learn the noise. Prior, noise of training and the encoding of columns stay until the rows
-        have doubled since they were chosen, or the new rows are much less likely than held-out
-        rows were; then all rows are fitted anew. Rows given so far are kept in memory.
+        Members continue from where they are and keep their anchors; so do the members that learn
+        the noise. The prior, the noise of training and the encoding of columns stay as they are.
+        When the number of rows has doubled since they were chosen, or when new rows are much less
+        probable than held-out rows were, all rows are fitted again from the start. All rows are
+        kept in memory.
         """
         return updating.partial_fit(self, X, y, sample_weight, groups)
 
@@ -437,12 +439,13 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         return np.broadcast_to(noise, scale.shape) / scale**2
 
     def predict(self, X, return_std=False):
-        """Mean prediction, and its total deviation in the target's units if asked for."""
+        """Mean prediction and, with ``return_std``, its total deviation, in the target's units."""
         dist = self.predict_dist(X)
         return (dist.mean, dist.std) if return_std else dist.mean
 
     def predict_interval(self, X, coverage=0.9) -> np.ndarray:
-        """Lower and upper ends of intervals that should hold ``coverage`` of the targets.
+        """Lower and upper ends of intervals that should contain a share ``coverage`` of the
+        targets.
 
         Shape [row, 2], or [row, output, 2] for several outputs.
         """
@@ -453,13 +456,13 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         return np.moveaxis(self.predict_dist(X).quantiles(levels), 0, -1)
 
     def compare_to_gp(self, X, dist: Predictive | None = None) -> GPComparison:
-        """How far the ensemble is from its own exact limit, the infinitely wide network.
+        """How far the ensemble is from its exact limit, the infinitely wide network.
 
-        Conditions a Gaussian process with the ensemble's prior and noise on all training
-        rows, which must be at most 5,000, and compares the two predictives at ``X``. If the
-        predictive there is known already, ``dist`` saves running the networks again. Far from
-        the data, epistemic variances are compared at the same rows, moved three times as far
-        from the mean of the training rows.
+        A Gaussian process with the ensemble's prior and noise is conditioned on all training rows
+        (at most 5,000), and the two predictive distributions are compared at ``X``. If you already
+        have ``predict_dist(X)``, pass it as ``dist``. Epistemic variances are also compared far
+        from the data: at the same rows, moved three times as far from the mean of the training
+        rows.
         """
         return comparison.with_gp(self, X, dist)
 

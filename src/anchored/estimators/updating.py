@@ -73,8 +73,8 @@ def _no_rows(estimator: Any) -> str:
     if getattr(estimator, "augment", None) is not None:
         return "`augment` changes rows as they are read; rows cannot be added to such a fit."
     return (
-        "This model has no training rows to add to: it came from a file, its rows are a memory "
-        f"map, or there were more than {MOST_CELLS:,} cells. Fit it in this process, with "
+        f"This model has kept no training rows to add to: it came from a file, its rows are a "
+        f"memory map, or they had more than {MOST_CELLS:,} cells. Fit it in this process, with "
         "`partial_fit` or `warm_start=True` from the first rows on."
     )
 
@@ -164,7 +164,7 @@ def _new_rows(estimator, kept: Kept, X, y, sample_weight, groups) -> tuple[_New,
 def _checked(estimator, X, y, sample_weight) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features, targets and weights of new rows, as those of a fit are checked."""
     if isinstance(X, np.memmap):
-        raise ValueError("`X` is a memory map, whose rows stay where they are; give an array.")
+        raise ValueError("`X` is a memory map, and only arrays can be added; give an array.")
     model = estimator.model_
     layout = layout_of(model.members.network)
     X = X if layout is None else layout.pack(X)
@@ -274,7 +274,8 @@ def _report(before, after) -> None:
     stayed = [j for j in after.member_ids if after.info.status[j] == Status.DIVERGED]
     if stayed:
         warnings.warn(
-            f"Members {stayed} diverged on the new rows and stay as they were. Check the new rows "
+            f"Members {stayed} diverged on the new rows and were left unchanged. Check the new "
+            "rows "
             "for extreme values, or lower `learning_rate`.",
             DroppedMemberWarning,
             stacklevel=5,
@@ -330,7 +331,7 @@ def _warm(estimator, kept: Kept, X, y, sample_weight, groups):
     unseen = Rows(rows.x[came], rows.y[came], rows.weight[came], groups, rows.standardiser)
     kept, why = _judged(estimator, kept, _New(unseen, new.y[came]))
     if not why and np.count_nonzero(weight) < len(old.y) / GROWTH:
-        why = "few of the rows before are left"
+        why = "few of the earlier rows are left"
     if why:
         return _refit(estimator, known, why, int(came.sum()))
     prepared = _with_rows(kept.prepared, _appended(

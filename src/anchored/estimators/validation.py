@@ -23,7 +23,9 @@ def check_tokens(network, x: np.ndarray) -> np.ndarray:
     """Word numbers must be whole and inside the network's vocabulary, if it says one."""
     most = getattr(network, "vocabulary", np.inf)
     if not np.issubdtype(x.dtype, np.integer) or x.min() < 0 or x.max() >= most:
-        raise ValueError(f"`X` must hold whole numbers from 0 to {most - 1}, the words' numbers.")
+        raise ValueError(
+            f"`X` must contain whole numbers from 0 to {most - 1}, the numbers of words."
+        )
     return x
 
 

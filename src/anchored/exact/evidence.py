@@ -56,13 +56,14 @@ class Tuned(NamedTuple):
 class Twin:
     """The kernel of a network under the paper's prior, as a function of logarithms.
 
-    They are those of first_var and, if they are there, of each column's relevance.
+    The logarithms are those of first_var and, if there are any, of the relevances of the columns.
 
     Attributes
     ----------
-    n_features, hidden, activation : of the network.
-    columns : the number of the column that each feature comes from, or None for none in common.
-    n_ramps : features at the end that are ramps of others, and do not make the others matter less.
+    n_features, hidden, activation : the network.
+    columns : number of the column that each feature comes from; None if each is its own column.
+    n_ramps : number of features at the end that are ramps of others; they do not lower the prior
+        variance of the others.
     """
 
     n_features: int
@@ -110,10 +111,10 @@ def tune_regression(
 ) -> Tuned:
     """Maximise the evidence over what is not given: ``first_var``, ``noise_var`` or both.
 
-    With ``relevances`` also over those of the columns, if there are rows enough to tell them
-    apart. Ramps are left out, and have no relevance, unless they raise the evidence. Rows
-    are taken from the front, so they must come in random order. Several outputs share the kernel
-    and have a noise each.
+    With ``relevances``, also over the relevances of the columns, if there are enough rows. Ramps
+    are left out, and have no relevance, unless they raise the evidence. Only the first rows are
+    used, so rows must be in random order. Several outputs share the kernel, and each has its own
+    noise.
     """
     # Each output is a factorisation of its own.
     n_rows = max(_FIRST_ROWS, MAX_ROWS // int(np.ceil(np.cbrt(y.shape[1]))))
@@ -197,11 +198,12 @@ def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials:
 def tune_classification(
     twin: Twin, x: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """``first_var`` of highest Laplace evidence for class numbers ``labels`` of rows ``x``.
+    """The ``first_var`` with the highest Laplace evidence, for class numbers ``labels`` and rows
+    ``x``.
 
-    And the relevance of each feature. Labels may be of more rows than ``x``: they tell how many
-    classes there are. In a softmax over K classes one class against the rest is a difference of
-    logits, whose variance is K / (K - 1) times that of one logit.
+    It also returns the relevance of each feature. There may be more labels than rows of ``x``, to
+    show how many classes there are. In a softmax over K classes, one class against the rest is a
+    difference of logits, whose variance is K / (K - 1) times that of one logit.
     """
     n_classes = len(np.unique(labels))
     labels, weight = labels[: len(x)], weight[: len(x)]

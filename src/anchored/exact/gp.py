@@ -1,7 +1,7 @@
 """Exact Gaussian process on the kernel of the infinitely wide network: the ground truth.
 
-All of it in float64, whatever JAX's default is. With row weights w the noise of row i is
-noise_var / w_i, which is exactly a row seen w_i times.
+Everything is computed in float64, whatever JAX's default is. With row weights w, the noise of row i
+is noise_var / w_i. This is the same as seeing the row w_i times.
 
     evidence  log p(y) = -1/2 y' C^-1 y - 1/2 log|C| - n/2 log 2 pi,   C = K + noise
 """

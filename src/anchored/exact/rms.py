@@ -41,8 +41,8 @@ class Normal(NamedTuple):
 class Bias(NamedTuple):
     """What anchors from the prior do to a posterior.
 
-    `variance_ratio` is anchored over exact for each parameter, `angle` (radians) the largest one
-    between axes of equal rank.
+    `variance_ratio` is the anchored variance divided by the exact one, for each parameter. `angle`
+    is the largest angle between axes of equal rank, in radians.
     """
 
     variance_ratio: np.ndarray
@@ -54,8 +54,8 @@ class Bias(NamedTuple):
     def correlation_excess(self) -> np.ndarray:
         """Growth of each correlation's magnitude.
 
-        Never negative for two parameters of a diagonal prior (theorem 2). From three parameters
-        on, or with a correlated prior, it can be.
+        It is never negative for two parameters with a diagonal prior (theorem 2). With three
+        parameters or more, or with a correlated prior, it can be negative.
         """
         return np.abs(self.anchored_correlation) - np.abs(self.exact_correlation)
 
@@ -94,8 +94,9 @@ def map_solutions(
 ) -> np.ndarray:
     """The MAP solution [n, dim] of each anchor [n, dim].
 
-    `precision_mean` may hold a row for each anchor. Rows from Normal(P mu_like, P), which is noise
-    on the targets of a linear model, and anchors from the prior give draws of the exact posterior.
+    `precision_mean` may have one row for each anchor. With rows drawn from Normal(P mu_like, P),
+    which means noise on the targets of a linear model, and anchors drawn from the prior, the
+    solutions are draws from the exact posterior.
     """
     prior_precision = np.linalg.inv(prior.cov)
     pull = anchors @ prior_precision + precision_mean
@@ -118,16 +119,17 @@ def scaled_posterior(prior_cov: np.ndarray, posterior_cov: np.ndarray) -> np.nda
 def exactness_gap(prior_cov: np.ndarray, posterior_cov: np.ndarray) -> float:
     """Largest |l (1 - l)| over eigenvalues l of the scaled posterior; 0 if exact (theorem 4).
 
-    It is the most variance lost in any direction, as a share of the prior's: never above 1/4.
+    It is the largest loss of variance in any direction, as a share of the prior variance, and never
+    above 1/4.
     """
     values = np.linalg.eigvalsh(scaled_posterior(prior_cov, posterior_cov))
     return float(np.abs(values * (1 - values)).max())
 
 
 def extrapolation_parameters(precision: np.ndarray) -> np.ndarray:
-    """Indices of the parameters the likelihood does not touch.
+    """Indices of the parameters that the likelihood does not depend on.
 
-    Their marginals are exact (theorem 3) if the prior does not tie them to the others.
+    Their marginals are exact (theorem 3) if the prior does not correlate them with the others.
     """
     return np.flatnonzero(~precision.any(axis=0))
 

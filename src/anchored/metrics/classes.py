@@ -30,7 +30,7 @@ def accuracy(dist: Dist, labels) -> float:
 def log_loss(dist: Dist, labels) -> float:
     """Mean negative log probability of the label, in nats; 0 is perfect, lower is better.
 
-    K equal probabilities have log(K), 0.69 for two classes. A single label with a
+    K equal probabilities score log(K), which is 0.69 for two classes. A single label with a
     probability near zero can dominate the mean.
 
     >>> import numpy as np
@@ -47,7 +47,7 @@ def brier(dist: Dist, labels) -> float:
     """Mean squared distance of the probabilities from the label as zeros and a one.
 
     A number without unit, summed over the classes: 0 is perfect, 2 is certain and wrong. K equal
-    probabilities have 1 - 1/K. For two classes it is twice the score of one class alone.
+    probabilities score 1 - 1/K. For two classes it is twice the score of one class alone.
 
     >>> import numpy as np
     >>> from anchored import metrics

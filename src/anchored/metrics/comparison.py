@@ -37,21 +37,21 @@ def wasserstein(exact: Dist, dist: Dist) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class GPComparison:
-    """An ensemble beside its infinite-width twin, averaged over rows and outputs.
+    """Comparison of an ensemble with its infinite-width twin, averaged over rows and outputs.
 
     Attributes
     ----------
     mean_error : root mean square difference of the two means, as a share of the exact
         predictive deviation; 0 is perfect. M members drawn from the exact posterior itself
         would still have the square root of (epistemic share of the variance) / M.
-    variance_ratio : geometric mean of the ensemble's total variance over the exact one; 1 is
-        perfect, below 1 is over-confident.
+    variance_ratio : the ensemble's total variance divided by the exact one, as a geometric mean; 1
+        is perfect, below 1 is over-confident.
     kl : average KL divergence (nats) of the ensemble's Gaussian marginal from the exact one,
         noise included; 0 is perfect.
     n_rows : rows compared.
-    epistemic_ratio : geometric mean of the ensemble's epistemic variance over the exact one,
-        corrected for the few members: draws from the exact posterior itself have 1 on average.
-        None if a predictive has no epistemic part.
+    epistemic_ratio : the ensemble's epistemic variance divided by the exact one, as a geometric
+        mean, corrected for few members: draws from the exact posterior have 1 on average. None if a
+        predictive has no epistemic part.
     outside_ratio : the same far from the data, if it was computed.
 
     >>> import numpy as np
@@ -72,7 +72,7 @@ class GPComparison:
     def between(
         cls, ensemble: Dist, exact: Dist, outside: tuple[Dist, Dist] | None = None
     ) -> "GPComparison":
-        """Compare two predictives; ``outside`` are both far from the data."""
+        """Compare two predictives; ``outside`` is the pair of predictives far from the data."""
         ensemble, exact = as_dist(ensemble), as_dist(exact)
         ratio = ensemble.variance / exact.variance
         shift = np.square(ensemble.mean - exact.mean) / exact.variance
@@ -87,7 +87,9 @@ class GPComparison:
 
     @property
     def words(self) -> str:
-        """The ratios of deviations (roots of the ratios of variances) in a sentence, if known."""
+        """A sentence with the ratios of deviations (square roots of the variance ratios), if
+        known.
+        """
         if self.epistemic_ratio is None:
             return ""
         inside = f"The networks' spread is {_root(self.epistemic_ratio)} times the exact one"

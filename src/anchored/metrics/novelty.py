@@ -42,8 +42,8 @@ def auroc(scores_in: Dist, scores_out: Dist) -> float:
 
     Parameters
     ----------
-    scores_in : of rows like the training data; an array [row] of any score that should be large
-        for novel rows, or a distribution (`novelty_scores` are then taken).
+    scores_in : scores of rows like the training data: an array [row] of any score that should be
+        large for novel rows, or a distribution, whose `novelty_scores` are used.
     scores_out : the same for novel rows.
 
     >>> from anchored import metrics
@@ -58,9 +58,9 @@ def auroc(scores_in: Dist, scores_out: Dist) -> float:
 def aupr(scores_in: Dist, scores_out: Dist) -> float:
     """Average precision in finding novel rows by their score, for arguments as in `auroc`.
 
-    The area under the curve of precision against recall: the mean, over novel rows, of the share
-    of novel rows among all that score as high or higher. 1 is perfect; chance gives the share of
-    novel rows, so compare values of the same share only.
+    The area under the curve of precision against recall: for each novel row, take the share of
+    novel rows among all rows that score as high or higher, and average. 1 is perfect; chance gives
+    the share of novel rows, so only compare values with the same share.
 
     >>> from anchored import metrics
     >>> round(metrics.aupr([0.1, 0.2, 0.3], [0.25, 0.9]), 3)
@@ -98,9 +98,9 @@ class RiskCoverage(NamedTuple):
 def risk_coverage(dist: Dist, y) -> RiskCoverage:
     """The error among the most certain rows, by the share of rows that is kept.
 
-    Rows are kept in the order of their deviation or, for a `Predictive` of classes, of the
-    probability of their most probable class, and ``y`` are labels as in `accuracy`. Rows of
-    equal uncertainty each count as their average.
+    Rows are kept in the order of their deviation. For a `Predictive` of classes they are kept in
+    the order of the probability of their most probable class, and ``y`` are labels as in
+    `accuracy`. Rows of equal uncertainty all count as their average.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -127,8 +127,8 @@ def aurc(dist: Dist, y) -> float:
     """Area under the curve of `risk_coverage`: its mean risk, in the same unit.
 
     Lower is better. Uncertainty that says nothing about errors gives the error of all rows:
-    1 - `accuracy`, or about `rmse`. With a share e of wrong classes, the best order there is
-    gives e + (1 - e) log(1 - e), about e^2 / 2.
+    1 - `accuracy`, or about `rmse`. With a share e of wrong classes, the best possible order gives
+    e + (1 - e) log(1 - e), about e^2 / 2.
 
     >>> import numpy as np
     >>> from anchored import metrics

@@ -35,10 +35,10 @@ def rmse(dist: Dist, y) -> float:
 def nll(dist: Dist, y) -> float:
     """Mean negative log density of the observed rows, in nats; lower is better.
 
-    It depends on the target's units: a thousand times smaller numbers lower it by log(1000) an
-    output. The right normal of deviation s has 1.42 + log(s). The density of draws is a kernel
-    estimate, a little wider than what was drawn from. For a `Predictive` of classes this is
-    `log_loss`.
+    It depends on the target's units: numbers a thousand times smaller lower it by log(1000) for
+    each output. A correct normal forecast of deviation s scores 1.42 + log(s). The density of draws
+    is a kernel estimate, a little wider than the true distribution. For a `Predictive` of classes
+    this is `log_loss`.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -52,7 +52,7 @@ def nll(dist: Dist, y) -> float:
 
 
 def coverage(dist: Dist, y, level: float) -> float:
-    """Share of targets inside their central ``level`` interval; should be ``level``.
+    """Share of targets inside their central ``level`` interval; it should be ``level``.
 
     Chance alone moves it by sqrt(level (1 - level) / n) with n independent targets: 3 points
     for 90 % and 100 rows.
@@ -72,7 +72,7 @@ def interval_score(dist: Dist, y, level: float) -> float:
 
     The penalty is 2 / (1 - level) times the distance to the interval, so both wide intervals and
     misses are costly (Gneiting and Raftery 2007). In the target's units; lower is better.
-    The right normal of deviation s has 4.13 s at 90 %.
+    A correct normal forecast of deviation s scores 4.13 s at 90 %.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -89,8 +89,8 @@ def crps(dist: Dist, y) -> float:
     """Mean continuous ranked probability score, in the target's units; lower is better.
 
     It measures accuracy and calibration together and is less sensitive to outliers than `nll`.
-    For a point forecast it is the mean absolute error; the right normal of deviation s has 0.56 s.
-    For draws it is the fair estimate, which is unbiased for any number of draws.
+    For a point forecast it is the mean absolute error; a correct normal forecast of deviation s
+    scores 0.56 s. For draws it is the fair estimate, which is unbiased for any number of draws.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -105,8 +105,9 @@ def pit(dist: Dist, y) -> np.ndarray:
     """Probability integral transform: the probability of a target below the observed one.
 
     Shaped like ``y``, between 0 and 1, and uniform if the distributions are right: mean 1/2,
-    variance 1/12. A U-shaped histogram means too narrow, a hump too wide, a slope biased.
-    With S draws it is one of S + 1 values. Continuous targets only.
+    variance 1/12. A U-shaped histogram means that predictions are too narrow, a hump that they are
+    too wide, and a slope that they are biased. With S draws it is one of S + 1 values. Continuous
+    targets only.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -118,7 +119,7 @@ def pit(dist: Dist, y) -> np.ndarray:
 
 
 def sharpness(dist: Dist, level: float | None = None) -> float:
-    """Mean deviation, or the mean width of the central ``level`` intervals if it is given.
+    """Mean deviation or, if ``level`` is given, the mean width of the central intervals.
 
     In the target's units. Smaller is better, but only among calibrated predictions.
 
@@ -137,10 +138,10 @@ def sharpness(dist: Dist, level: float | None = None) -> float:
 def calibration_error(dist: Dist, y) -> float:
     """Mean gap between the levels 0.05, 0.10, ..., 0.95 and the shares of targets below them.
 
-    A level's share is that of the targets below their own quantile of this level. The error
-    is a difference of probabilities: 0 is perfect, 0.5 (all targets on one side) the worst.
-    Chance alone gives about 0.33 / sqrt(n) with n independent targets, so a good value is one
-    near that, not zero.
+    The share at a level is the share of targets below their quantile of that level. The error is a
+    difference of probabilities: 0 is perfect, and 0.5 (all targets on one side) is the worst.
+    Chance alone gives about 0.33 / sqrt(n) with n independent targets, so a good value is close to
+    that, not to zero.
 
     >>> import numpy as np
     >>> from anchored import metrics
@@ -153,15 +154,15 @@ def calibration_error(dist: Dist, y) -> float:
 
 
 class CalibrationCurve(NamedTuple):
-    """The share of targets inside intervals, beside the share that should be inside.
+    """The share of targets inside intervals, and the share that should be inside.
 
     Attributes
     ----------
     levels : [level], the share that central intervals should contain.
     shares : [level], the share that they contain: `coverage` at each level.
-    band : two arrays [level]; if intervals are right, a share lies between them in 95 of 100
-        samples of rows. This holds for each level alone: one of nineteen levels outside the band
-        is normal.
+    band : two arrays [level]; if the intervals are right, a share lies between them in 95 of 100
+        samples of rows. This is true for each level separately: with nineteen levels, one outside
+        the band is normal.
 
     >>> import numpy as np
     >>> from anchored import metrics

@@ -95,8 +95,8 @@ def _unpack(found: Fields, arrays: Arrays) -> FittedModel:
     number, package = found.whole("format"), found.text("package")
     if number > FORMAT:
         raise ModelFileError(
-            f"it has format {number}, written by anchored {package}; this one reads up to format "
-            f"{FORMAT}. Upgrade anchored."
+            f"it has format {number}, written by anchored {package}; this version reads formats "
+            f"up to {FORMAT}. Upgrade anchored."
         )
     if number < 1:
         raise ModelFileError(f"there is no format {number}. {tensors.AGAIN}")
@@ -497,7 +497,7 @@ def _label_type(classes: np.ndarray) -> str:
     if name in _LABELS and texts:
         return name
     raise TypeError(
-        f"`classes_` are of type {classes.dtype}; files hold labels that are text, whole "
+        f"`classes_` are of type {classes.dtype}; files can store labels that are text, whole "
         "numbers, numbers or booleans. Fit with such labels."
     )
 

@@ -1,12 +1,12 @@
 """A fitted model as an ONNX graph, for programs that are not written in Python.
 
-Input ``x`` [row, ...] as it comes: standardising is part of the graph. It is float32 (float64 if
-the networks are), or int64 for numbers of words. Inputs of several arrays are as many inputs of the
-graph, by name. Outputs are float64, in the units of the target: ``mean``, ``epistemic_std``,
-``aleatoric_std``, ``std`` and the ends ``lower`` and ``upper`` of an interval [row, out], or
-``probabilities`` [row, class]. The novelty score and the encoding of tables are not part of the
-graph; the coverage of the interval and the names of features and labels are in its ``doc_string``.
-Needs ``pip install 'anchored[onnx]'``.
+The input ``x`` [row, ...] needs no preparation: standardising is part of the graph. It is float32
+(float64 if the networks are), or int64 for numbers of words. If the inputs are several arrays, the
+graph has one input for each, by name. Outputs are float64, in the units of the target: ``mean``,
+``epistemic_std``, ``aleatoric_std``, ``std`` and the ends ``lower`` and ``upper`` of an interval
+[row, out], or ``probabilities`` [row, class]. The novelty score and the encoding of tables are not
+part of the graph; the coverage of the interval and the names of features and labels are in its
+``doc_string``. Needs ``pip install 'anchored[onnx]'``.
 
 Dense networks need nothing else. For all others use `export_onnx` of the estimator, which
 translates the program of the network (`anchored.core.onnx_programs`).
@@ -54,8 +54,8 @@ def write(
     coverage = checked_coverage(coverage)
     if fitted.sampled is not None:
         raise ModelFileError(
-            f"The model has a likelihood of its own, {fitted.sampled.name}, whose predictive is "
-            "one of samples, and an ONNX graph draws none. Use `anchored.load` to predict."
+            f"The model has its own likelihood, {fitted.sampled.name}. Its predictions are "
+            "samples, which an ONNX graph cannot draw. Use `anchored.load` to predict."
         )
     graph, dtype = Graph(), type_of(fitted.members.params)
     inputs, x = _inputs(graph, fitted, dtype)
@@ -116,7 +116,7 @@ def _outputs(graph: Graph, fitted: FittedModel, rows: str, networks: Networks | 
         outputs = dense_outputs(graph, rows, members.network, members.params)
     elif networks is None:
         raise ModelFileError(
-            f"The model has a {members.network.name}, and only MLP networks are exported without "
+            f"The model has a {members.network.name}; only MLP networks can be exported without "
             "JAX. Use `export_onnx` of the estimator: anchored.load(path, ...).export_onnx(...)."
         )
     else:

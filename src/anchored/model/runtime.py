@@ -3,8 +3,8 @@
     model = runtime.load("model.safetensors")
     model.predict(x)["mean"]
 
-The numbers are those of the estimator that was saved, up to the rounding of single precision.
-Rows go through the networks in blocks that fit a processor's cache.
+The numbers equal those of the saved estimator up to the rounding of single precision. Rows go
+through the networks in blocks that fit a processor's cache.
 """
 
 from collections.abc import Iterator
@@ -38,17 +38,17 @@ def load(path: str | Path) -> "Predictor":
 
 
 def of(fitted: FittedModel, name: str = "the model") -> "Predictor":
-    """The predictor of a fitted model, ``model_`` of an estimator say; ``name`` is for errors."""
+    """The predictor of a fitted model, such as ``model_`` of an estimator; errors show ``name``."""
     network = fitted.members.network
     if not network.is_dense:
         raise ModelFileError(
-            f"{name} holds a {network.name}, and only MLP networks are predicted without JAX. "
-            "Use `anchored.load` for this one."
+            f"{name} contains a {network.name}; only MLP networks can predict without JAX. Use "
+            "`anchored.load` for this one."
         )
     if fitted.sampled is not None:
         raise ModelFileError(
-            f"{name} has a likelihood of its own, {fitted.sampled.name}, which is not predicted "
-            "without JAX. Use `anchored.load` for this one."
+            f"{name} has its own likelihood, {fitted.sampled.name}, which cannot predict without "
+            "JAX. Use `anchored.load` for this one."
         )
     coverage = fitted.provenance.get("coverage", COVERAGE)
     if not (isinstance(coverage, float) and 0 < coverage < 1):
@@ -66,7 +66,7 @@ class Predictor:
     Attributes
     ----------
     fitted : the content of the file.
-    coverage : of intervals, unless `predict` is given another.
+    coverage : coverage of the intervals, unless `predict` is given another.
     """
 
     fitted: FittedModel
@@ -111,8 +111,8 @@ class Predictor:
 
         Regression: mean, std, epistemic_std, aleatoric_std, and lower and upper of intervals that
         should contain ``coverage`` of the targets; with several outputs, mean_0 and so on.
-        Classification: prediction, p(label) of each label, entropy and mutual_information in
-        nats. If the file has its scale also novelty: above 1, a row is unlike those of training.
+        Classification: prediction, p(label) of each label, entropy and mutual_information in nats.
+        Both: novelty, if the file has a scale for it; above 1, a row is unlike the training rows.
         """
         coverage = checked_coverage(self.coverage if coverage is None else coverage)
         parts = []

@@ -48,7 +48,7 @@ def write(
             "what a model does not need."
         )
     if len(content) > _MAX_FILE:
-        raise ValueError(f"The model takes {len(content):,} bytes; a file holds {_MAX_FILE:,}.")
+        raise ValueError(f"The model takes {len(content):,} bytes; the limit is {_MAX_FILE:,}.")
     write_whole(Path(path), content)
 
 
@@ -66,7 +66,9 @@ def _serialised(
     for name in sorted(arrays, key=lambda name: (name in short, -arrays[name].itemsize, name)):
         array = arrays[name]
         if array.dtype not in names:
-            raise TypeError(f"{quoted(name)} has type {array.dtype}; files hold {list(_DTYPES)}.")
+            raise TypeError(
+                f"{quoted(name)} has type {array.dtype}; files can store {list(_DTYPES)}."
+            )
         kind = _SHORT if name in short else names[array.dtype]
         written = _shortened(name, array) if name in short else array
         parts.append(written.astype(written.dtype.newbyteorder("<"), copy=False).tobytes())
@@ -108,11 +110,11 @@ def _read_bytes(path: Path) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise ModelFileError("it is not a regular file. Give the path of a model file.")
         if status.st_size > _MAX_FILE:
-            raise ModelFileError(f"it is larger than {_MAX_FILE:,} bytes, the most a model takes.")
+            raise ModelFileError(f"it is larger than {_MAX_FILE:,} bytes, the limit for a model.")
         start = file.read(_LENGTH_BYTES)
         length = int.from_bytes(start, "little")
         if len(start) < _LENGTH_BYTES or not 0 < length <= status.st_size - _LENGTH_BYTES:
-            raise ModelFileError(f"it is cut short or of another kind. {AGAIN}")
+            raise ModelFileError(f"it is cut short, or it is not a model file. {AGAIN}")
         if length > _MAX_HEADER:
             raise ModelFileError(f"its header has more than {_MAX_HEADER:,} bytes. {AGAIN}")
         return start + file.read(status.st_size - _LENGTH_BYTES)
@@ -136,7 +138,7 @@ def _shortened(name: str, array: np.ndarray) -> np.ndarray:
     """The upper halves of float32 numbers, whose lower ones must be zero."""
     bits = array.view(np.uint32)
     if np.any(bits & 0xFFFF):
-        raise ValueError(f"{quoted(name)} has values that bfloat16 does not hold.")
+        raise ValueError(f"{quoted(name)} has values that bfloat16 cannot represent.")
     return (bits >> 16).astype(np.uint16)
 
 

@@ -111,7 +111,7 @@ class Predictive:
         return dataclasses.replace(self, family=family, latent=latent)
 
     def unwarped(self, warp: Warp) -> "Predictive":
-        """The predictive of the target y if this one is of ``warp.forward(y)``."""
+        """The predictive of the target y, if this one describes ``warp.forward(y)``."""
         noise = self.aleatoric_var * (1 - 2 / np.asarray(self.noise_dof))  # its bulk, not its tails
         members = self.mean[None] if self.members is None else self.members
         means, variances = warp.moments(members, noise)
@@ -160,7 +160,7 @@ class Predictive:
         return np.sqrt(self.variance)
 
     def observed(self, y) -> np.ndarray:
-        """Targets ``y`` as an array; a shape other than that of ``mean`` is an error."""
+        """Targets ``y`` as an array, which must have the shape of ``mean``."""
         return checked_targets(y, self.mean.shape)
 
     # Continuous targets
@@ -211,7 +211,7 @@ class Predictive:
         return np.stack(columns, axis=-1)
 
     def held_out(self, y, weight: np.ndarray) -> Conformal | None:
-        """What targets ``y`` [batch] that the members had not seen say of this predictive."""
+        """What unseen targets ``y`` [batch] say about this predictive."""
         return Conformal.fit(self._scores(self.observed(y)), weight)
 
     def _scores(self, y: np.ndarray) -> np.ndarray:
@@ -268,7 +268,7 @@ class Predictive:
         return location + scale * student.at_score(score, dof)
 
     def sample(self, n: int = 1, random_state=None) -> np.ndarray:
-        """Draws [n, batch, ...] of new targets, independent rows; class numbers for classes.
+        """Draws [n, batch, ...] of new targets, with independent rows; for classes, class numbers.
 
         ``random_state`` is a seed or a NumPy generator.
         """

@@ -47,7 +47,7 @@ def facts(estimator, about: Mapping[str, str]) -> dict[str, str]:
         found["predictive"] = estimator.predictive
     n_rows = estimator.model_.n_rows
     if n_rows is not None:
-        found["different training rows"] = f"{n_rows:,}"
+        found["distinct training rows"] = f"{n_rows:,}"
     found["steps of training"] = f"{int(ensemble.info.steps[-1]):,}"
     found["package"] = f"anchored {anchored.__version__}"
     return found | {str(name): str(value) for name, value in about.items()}

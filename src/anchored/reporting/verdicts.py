@@ -41,7 +41,7 @@ def of_intervals(dist: Predictive, y: np.ndarray, nominal: float) -> Verdict:
     only = "only " if kind == "low" else ""
     end = {
         "low": ": they are too narrow.",
-        "high": ": they are wider than they need be.",
+        "high": ": they are wider than necessary.",
         "unsure": ": too few rows to tell.",
         "good": ", as they should.",
     }[kind]

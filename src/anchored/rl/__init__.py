@@ -1,7 +1,7 @@
 """Agents that know what they do not know: reinforcement learning with anchored ensembles.
 
-Names load when first used. What needs Gymnasium says so when it is missing; the environments in
-pure JAX do without.
+Names load when first used. Anything that needs Gymnasium says so if it is missing; the environments
+in pure JAX do not need it.
 """
 
 from importlib import import_module

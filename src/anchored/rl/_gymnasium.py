@@ -6,7 +6,7 @@ import numpy as np
 
 _MISSING = (
     'Gymnasium is needed for this environment and is not installed; pip install "anchored[rl]". '
-    "Environments in pure JAX (`anchored.rl.PureEnvironment`) do without."
+    "Environments in pure JAX (`anchored.rl.PureEnvironment`) do not need it."
 )
 
 _ADVICE = {
@@ -72,7 +72,7 @@ def checked_numbers(what: str, value: Any, step: int | None = None) -> np.ndarra
         when = "" if step is None else f" at step {step} of an episode"
         raise ValueError(
             f"`env` gave the {what} {array.tolist()}{when}; it must be finite. What the agent "
-            "learnt before is kept: fix the environment and fit again, from the checkpoint if "
+            "learned before is kept: fix the environment and fit again, from the checkpoint if "
             "there is one."
         )
     return array

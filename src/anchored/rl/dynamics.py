@@ -53,13 +53,13 @@ class DynamicsSettings:
     Parameters
     ----------
     method : a row of `anchored.core.loss.METHODS`.
-    hidden, activation : of the networks.
-    n_members : networks.
-    noise_var : variance of standardised targets; None: a second output for each target.
-    first_var, later_var : prior variances, as multiples of 1 / fan_in, of the input layer and of
-        those behind it.
-    learning_rate, batch_size : of Adam, whose rate stays.
-    capacity : rows that the buffer holds.
+    hidden, activation : the networks.
+    n_members : number of networks.
+    noise_var : noise variance of standardised targets; None adds a second output for each target.
+    first_var, later_var : prior variances of the input layer and of the later layers, as multiples
+        of 1 / fan_in.
+    learning_rate, batch_size : settings of Adam; the rate is constant.
+    capacity : number of rows in the buffer.
     """
 
     method: str = "anchored"
@@ -125,11 +125,12 @@ class DynamicsModel:
     Attributes
     ----------
     state : the ensemble.
-    rows : ``x`` observations and actions beside each other, ``y`` what is predicted, as they came.
-    seen : rows that ever came.
-    inputs, targets : the scales of the training so far.
+    rows : ``x`` has observations and actions next to each other, ``y`` the predicted quantities,
+        both as they came.
+    seen : number of all rows so far.
+    inputs, targets : the scales used in training so far.
     n_observed : numbers in an observation.
-    features, reward : see above; ``reward`` None: it is predicted.
+    features, reward : see above; if ``reward`` is None, it is predicted.
     """
 
     state: EnsembleState
@@ -202,7 +203,7 @@ class DynamicsModel:
         return from_pytree(self.state.extra.likelihood)
 
     def add(self, steps: "Steps") -> "DynamicsModel":
-        """With more rows; where there is no room, in place of the oldest."""
+        """The model with more rows; if there is no room, they replace the oldest."""
         if len(steps.reward) > self.capacity:
             raise ValueError(
                 f"{len(steps.reward)} steps come at once and `capacity` is {self.capacity}; make "
@@ -211,7 +212,7 @@ class DynamicsModel:
         return _added(self, steps)
 
     def train(self, n_steps: int) -> "DynamicsModel":
-        """After ``n_steps`` steps more on the rows it has, by their scales now."""
+        """The model after ``n_steps`` more steps on the rows it has, with their present scales."""
         return _trained(self, n_steps)
 
     def step(
@@ -230,7 +231,9 @@ class DynamicsModel:
         return reached, self.reward(observation, action, reached)
 
     def predict(self, observation: Array, action: Array) -> Predictive:
-        """Of what the observations [batch, obs] become, and of the reward where it is learned."""
+        """The distribution of the next observations [batch, obs], and of the reward if it is
+        learned.
+        """
         mean, var = moments(self, jnp.asarray(observation), jnp.asarray(action))
         return Predictive.from_members(np.asarray(mean), np.asarray(var), self.likelihood.family)
 

@@ -28,9 +28,13 @@ def read(path: str | Path, kind: str, agent: str) -> tuple[Fields, tensors.Array
     """What is in the file of an agent of this class: text and arrays, both unchecked."""
     fields, arrays = tensors.read(path)
     if "kind" not in fields or fields.text("kind") != kind:
-        raise ModelFileError(f"it holds no agent of this kind. Give a file of `{agent}.save`.")
+        raise ModelFileError(
+            f"it does not contain an agent of this kind. Give a file that `{agent}.save` wrote."
+        )
     if fields.whole("format") != _FORMAT:
-        raise ModelFileError("it is of another version of anchored. Train and save it again.")
+        raise ModelFileError(
+            "it was written by another version of anchored. Train and save it again."
+        )
     return fields, arrays
 
 

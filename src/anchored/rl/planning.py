@@ -62,15 +62,16 @@ class Planner(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class CrossEntropy:
-    """Cross-entropy method: draw plans around a mean, move it to the best of them, and again.
+    """Cross-entropy method: draw plans around a mean, move the mean to the best of them, repeat.
 
-    The deviation starts at a quarter of the range of actions, and at most half-way from the mean to
-    the nearer bound, so that few draws are cut off there.
+    The deviation starts at a quarter of the range of actions, but at most at half the distance from
+    the mean to the nearer bound, so that few draws are cut off.
 
     Parameters
     ----------
-    n_candidates, n_elites, n_rounds : plans in a round, the best that count, and rounds.
-    smoothing : share of mean and variance that stays from round to round.
+    n_candidates, n_elites, n_rounds : plans in a round, the number of best plans that count, and
+        rounds.
+    smoothing : share of mean and variance that is kept from one round to the next.
     horizon : steps of a plan.
     """
 

@@ -1,4 +1,4 @@
-"""An agent that learns how its environment moves and plans with what it has learnt.
+"""An agent that learns how its environment moves and plans with what it has learned.
 
 Trial after trial: act by planning with the ensemble, keep the steps, go on training. The first
 trials act at random. A trial and the training behind it depend on the seed, the number of the trial
@@ -47,10 +47,10 @@ class PlanningSettings:
     ----------
     dynamics : the ensemble.
     planner : `CrossEntropy` or `RandomShooting`.
-    n_particles : worlds that a plan is tried in, shared out among the members.
-    n_train_steps : of training after each trial.
-    n_random_trials : with actions drawn evenly, before the first plan.
-    max_steps : of a trial in a Gymnasium environment, which may never end by itself.
+    n_particles : simulated worlds in which a plan is tried, shared among the members.
+    n_train_steps : training steps after each trial.
+    n_random_trials : trials with random actions, before the first plan.
+    max_steps : steps of a trial in a Gymnasium environment, which may never end by itself.
     """
 
     dynamics: DynamicsSettings = DynamicsSettings()  # noqa: RUF009
@@ -73,10 +73,10 @@ class PlanningAgent:
     Parameters
     ----------
     reward : ``reward(observation, action, next_observation)`` in JAX, on arrays [..., number];
-        None: the ensemble predicts the reward too.
-    features : what the networks see of observations, in JAX; None: all as it is.
+        if None, the ensemble predicts the reward too.
+    features : what the networks see of observations, in JAX; if None, the observations themselves.
     settings : see `PlanningSettings`.
-    seed : of everything random.
+    seed : seed of everything random.
 
     Examples
     --------
@@ -108,15 +108,15 @@ class PlanningAgent:
         checkpoint: str | Path | None = None,
         on_trial: OnTrial | None = None,
     ) -> "PlanningAgent":
-        """Learn until there were ``n_trials`` trials in all.
+        """Learn until there have been ``n_trials`` trials in total.
 
-        What was learnt before counts: fit again with a larger number to go on.
+        Earlier trials count: to continue, call it again with a larger number.
 
         Parameters
         ----------
         env : pure (`anchored.rl.PureEnvironment`) or Gymnasium's.
-        checkpoint : file written after each trial; if it is there, learning goes on from it.
-        on_trial : told of each trial.
+        checkpoint : file written after each trial; if it exists, learning continues from it.
+        on_trial : called with each trial.
         """
         if not (isinstance(n_trials, int) and n_trials >= 1):
             raise bad_value("n_trials", n_trials, "a positive whole number")
@@ -127,8 +127,8 @@ class PlanningAgent:
             self._begin(*sizes)
         if (self.model_.n_observed, len(self.bounds_.low)) != (sizes[0], len(sizes[1])):
             raise ValueError(
-                f"`env` has {sizes[0]} observed numbers and {len(sizes[1])} actions; the agent has "
-                f"learnt with {self.model_.n_observed} and {len(self.bounds_.low)}."
+                f"`env` has {sizes[0]} observed numbers and {len(sizes[1])} actions; the agent "
+                f"has learned with {self.model_.n_observed} and {len(self.bounds_.low)}."
             )
         for number in range(len(self.returns_), n_trials):
             trial = self._trial(env, number)
@@ -144,7 +144,7 @@ class PlanningAgent:
         return self
 
     def reset(self) -> None:
-        """Before the first observation of an episode: nothing is planned yet."""
+        """Forget the plan, before the first observation of an episode."""
         self._plan, self._n_acts = rest(self.settings.planner, self.bounds_), 0
 
     def act(self, observation: Any) -> np.ndarray:
@@ -159,13 +159,15 @@ class PlanningAgent:
         return self._act(key, seen)
 
     def predict(self, observation: Any, action: Any) -> Predictive:
-        """Of the next observations, given observations [batch, ...] and actions [batch, ...]."""
+        """The distribution of the next observations, given observations and actions [batch,
+        ...].
+        """
         model = self._fitted()
         given = (jnp.asarray(np.asarray(value, np.float32)) for value in (observation, action))
         return model.predict(*given)
 
     def save(self, path: str | Path) -> None:
-        """Write all there is to a file, but for the two functions."""
+        """Write the agent to a file, except for its two functions."""
         model = self._fitted()
         s = self.settings
         about = {
@@ -183,11 +185,11 @@ class PlanningAgent:
     def load(
         cls, path: str | Path, reward: Reward | None = None, features: Features | None = None
     ) -> "PlanningAgent":
-        """The agent of a file; files hold no code, so give its functions again."""
+        """Load an agent from a file; files contain no code, so pass its functions again."""
         try:
             return _read(path, reward, features)
         except ModelFileError as error:
-            raise ModelFileError(f"{path} holds no agent that can be used: {error}") from error
+            raise ModelFileError(f"{path} cannot be used as an agent: {error}") from error
 
     def _begin(self, n_observed: int, low: np.ndarray, high: np.ndarray) -> None:
         self.model_ = DynamicsModel.begin(
@@ -206,15 +208,17 @@ class PlanningAgent:
         """Go on from another agent, which must have been made alike."""
         if (other.settings, other.seed) != (self.settings, self.seed):
             raise ValueError(
-                "`checkpoint` is of an agent with other settings or another seed: give another "
-                "file, or the agent its settings."
+                "`checkpoint` is from an agent with other settings or another seed: give another "
+                "file, or make the agent with the same settings and seed."
             )
         self.model_, self.bounds_, self.returns_ = other.model_, other.bounds_, other.returns_
         self.reset()
 
     def _fitted(self) -> DynamicsModel:
         if not hasattr(self, "model_"):
-            raise RuntimeError("the agent has learnt nothing yet: call `fit(env, n_trials)` first.")
+            raise RuntimeError(
+                "the agent has learned nothing yet: call `fit(env, n_trials)` first."
+            )
         return self.model_
 
     def _key(self, number: int):
@@ -258,8 +262,8 @@ def _read(path: str | Path, reward: Reward | None, features: Features | None) ->
     fields, arrays = keeping.read(path, _KIND, PlanningAgent.__name__)
     for name, given in (("reward", reward), ("features", features)):
         if fields.flag(f"own_{name}") != (given is not None):
-            how = "again" if given is None else "not: it was saved without"
-            raise ModelFileError(f"files hold no code: give `{name}` {how}.")
+            how = "again" if given is None else "only if it was saved with one"
+            raise ModelFileError(f"files contain no code: give `{name}` {how}.")
     settings = _settings(fields.plain_object("settings"), fields.text("planner", _PLANNERS))
     agent = PlanningAgent(reward, features, settings, fields.whole("seed"))
     low, high = keeping.vectors(arrays, "bounds", Bounds._fields)

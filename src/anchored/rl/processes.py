@@ -61,8 +61,9 @@ class Processes:
         except EOFError as error:
             self.close()
             raise RuntimeError(
-                "a process that plays episodes stopped silently. If it has no memory left, "
-                "use fewer; if `make` is not of a module that can be imported, put it into one."
+                "a process that plays episodes stopped without an error. If memory ran out, use "
+                "fewer processes; if `make` is not in a module that can be imported, move it into "
+                "one."
             ) from error
         if isinstance(answer, BaseException):
             self.close()
@@ -87,9 +88,9 @@ class Processes:
 
 
 def in_processes(make: Callable[[], Any], n: int = 2, max_steps: int = 1000) -> Processes:
-    """``n`` environments of ``make()``, a function of a module, in as many processes.
+    """``n`` environments from ``make()``, a function in a module, each in its own process.
 
-    Hand it to `QAgent.fit` in place of an environment.
+    Pass it to `QAgent.fit` instead of an environment.
     """
     return Processes(make, n, max_steps)
 

@@ -64,9 +64,10 @@ class QAgent:
 
     Parameters
     ----------
-    settings : what it is and how it learns.
-    network : in place of fully connected layers ``settings.hidden``; one output an action.
-    seed : of everything random.
+    settings : a `QSettings`: the networks and how they learn.
+    network : your own network instead of fully connected layers ``settings.hidden``, with one
+        output for each action.
+    seed : seed of everything random.
 
     Attributes
     ----------
@@ -102,19 +103,20 @@ class QAgent:
         on_round: OnRound | None = None,
         verbose: int = 0,
     ) -> "QAgent":
-        """Play and learn until there are ``n_episodes`` in all, whatever came before.
+        """Play and learn until there are ``n_episodes`` episodes in total, including earlier calls.
 
         Parameters
         ----------
         env : a `PureEnvironment`, which runs inside the compiled program; a Gymnasium
             environment or vector of them with vectors as observations and discrete actions; or
             `in_processes` of those.
-        n_episodes : a multiple of ``settings.train_every``. A second call with more goes on.
-        checkpoint : folder. The run is kept there every half minute and at the end, and one
-            that was interrupted goes on where it was: the curve is the same to the bit.
-        max_steps : an episode of Gymnasium that takes longer is an error.
-        on_round : called with a `Played` as rounds are done; if it returns True the run stops
-            there, and is kept.
+        n_episodes : a multiple of ``settings.train_every``. A second call with a larger number
+            continues.
+        checkpoint : folder. The run is saved there every half minute and at the end. An interrupted
+            run continues from there, and its curve is the same, bit for bit.
+        max_steps : a Gymnasium episode that takes longer is an error.
+        on_round : called with a `Played` after rounds; if it returns True, the run stops there and
+            is saved.
         """
         size = self.settings.train_every
         if not (isinstance(n_episodes, int) and n_episodes >= 1 and n_episodes % size == 0):
@@ -137,7 +139,7 @@ class QAgent:
         return len(self.curve.total)
 
     def q_values(self, observation: Any) -> np.ndarray:
-        """Q of each member [member, batch, action], or [member, action] of one observation."""
+        """Q of each member [member, batch, action], or [member, action] for one observation."""
         state, x = self._fitted(), np.asarray(observation, np.float32)
         n_observed, _ = self._sizes or (0, 0)
         if x.shape[-1:] != (n_observed,) or x.ndim > 2 or not np.all(np.isfinite(x)):
@@ -150,7 +152,9 @@ class QAgent:
         return q if x.ndim == 2 else q[:, 0]
 
     def q_distribution(self, observation: Any) -> Predictive:
-        """The distribution of Q [batch, action] or [action]: the spread of the members alone."""
+        """The distribution of Q [batch, action] or [action], from the spread of the members
+        only.
+        """
         q = self.q_values(observation)
         return Predictive.from_members(q, np.zeros_like(q))
 
@@ -162,8 +166,8 @@ class QAgent:
     def evaluate(self, env: Any, n_episodes: int, *, max_steps: int = 1000) -> Curve:
         """Play by the mean of the members, without exploring and without learning.
 
-        ``env`` is a `PureEnvironment` or a Gymnasium environment; the episodes are others than
-        those of `fit`. Total reward, length and last reward of each are returned.
+        ``env`` is a `PureEnvironment` or a Gymnasium environment; the episodes differ from those of
+        `fit`. Returns the total reward, length and last reward of each episode.
         """
         state = self._fitted()
         numbers = np.arange(_OTHERS, _OTHERS + n_episodes, dtype=np.int32)
@@ -178,13 +182,13 @@ class QAgent:
         return played_by(env, lambda x, i: self.predict(x), seed, max_steps)
 
     def save(self, path: str | Path) -> None:
-        """Write the agent, with all it needs to go on, to one file."""
+        """Write the agent, with everything it needs to continue, to one file."""
         trees = {"state": self._fitted(), "curve": self.curve}
         keeping.write(path, _KIND, self._about(), trees)
 
     @classmethod
     def load(cls, path: str | Path, *, network: Network | None = None) -> "QAgent":
-        """The agent of a file of `save`; a network of your own is to be given again."""
+        """Load an agent that `save` wrote; pass a network of your own again."""
         try:
             about, arrays = _read_about(path)
             agent = cls(about["settings"], network=network, seed=about["seed"])
@@ -256,8 +260,8 @@ class QAgent:
         if about != mine:
             other = [name for name in mine if mine[name] != about[name]]
             raise ValueError(
-                f"`checkpoint` {file.parent} is of a run with another {', '.join(other)}; "
-                "give another folder, or the agent it is of."
+                f"`checkpoint` {file.parent} is from a run with another {', '.join(other)}; give "
+                "another folder, or the agent of that run."
             )
         self._fill(arrays)
 

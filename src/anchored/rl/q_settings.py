@@ -33,26 +33,28 @@ class QSettings:
     ----------
     method : anchored, randomised-priors (Osband et al. 2018), bootstrap, regularised or
         unconstrained.
-    n_members : networks. One alone is centred on the prior mean: a plain Q-network.
-    hidden : widths of the hidden layers, if the agent is given no network of yours.
-    gamma : discount of a step.
+    n_members : number of networks. A single one is centred on the prior mean: a plain Q-network.
+    hidden : widths of the hidden layers, unless you give the agent your own network.
+    gamma : discount factor of a step.
     n_step : rewards that are added up before a target network takes over.
     double : the network, not its target network, chooses the next action (double Q-learning).
     noise_var : variance of the target r + gamma max Q given the true Q, in squared units of reward.
-    value_scale : how much reward a network's output of one stands for. Take about the largest
-        return there is, say 1 / (1 - gamma) for rewards of one.
-    prior_scale : deviation of the prior of an output is about this many ``value_scale``.
-    first_var : prior variance of the biases of the first layer; of its weights times inputs.
-    learning_rate, batch_size : of Adam.
+    value_scale : reward that a network output of 1 means. Use about the largest possible return,
+        for example 1 / (1 - gamma) for rewards of 1.
+    prior_scale : prior deviation of an output, in units of ``value_scale``.
+    first_var : prior variance of the first layer's biases; its weights have this variance divided
+        by the number of inputs.
+    learning_rate, batch_size : settings of Adam.
     in_prior_units : Adam's steps are in units of the prior's scale of each parameter. Layers that
-        all inputs share then move little beside the weights of a single input.
-    train_every : episodes of a round. They are played with the networks as they are, then the
-        networks are trained.
+        all inputs share then move little compared with the weights of a single input.
+    train_every : episodes in a round. The networks stay fixed while a round is played, and are then
+        trained.
     n_updates : steps of Adam after each round.
-    target_every : steps of Adam after which target networks are replaced by copies.
+    target_every : steps of Adam after which the target networks are replaced by copies of the
+        networks.
     capacity : rows of the replay buffer.
     epsilon : share of random actions, for exploration without an ensemble.
-    epsilon_episodes : over as many episodes the share falls from one to ``epsilon``.
+    epsilon_episodes : number of episodes over which the share falls from one to ``epsilon``.
     """
 
     method: str = "anchored"

@@ -25,7 +25,7 @@ from anchored.typing import Array
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """Rows x [place, ...] and y [place, target], the newest ``capacity`` of those seen.
+    """Rows x [place, ...] and y [place, target]: the newest ``capacity`` rows seen so far.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Replay:
 
     @classmethod
     def make(cls, capacity: int, n_inputs: int, n_targets: int) -> "Replay":
-        """Without rows."""
+        """An empty buffer."""
         if not (isinstance(capacity, int) and capacity >= 1):
             raise bad_value("capacity", capacity, "a positive whole number")
         x, y = jnp.zeros((capacity, n_inputs)), jnp.zeros((capacity, n_targets))
@@ -57,22 +57,23 @@ class Replay:
 
     @property
     def data(self) -> Data:
-        """The rows as training takes them: each counts once, N is the number seen so far."""
+        """The rows as training data: each counts once, and N is the number of rows seen so far."""
         n_rows: Any = jnp.minimum(self.n_seen, self.capacity)
         weight = (jnp.arange(self.capacity) < n_rows).astype(jnp.float32)
         total: Any = self.n_seen.astype(jnp.float32)
         return Data(self.x, self.y, weight, n_rows, total)
 
     def add(self, x: Array, y: Array, keep: Array | None = None) -> "Replay":
-        """With more rows, of which only those with ``keep`` [row] count; the oldest make room.
+        """The buffer with more rows, of which only those with ``keep`` [row] count; they replace
+        the oldest.
 
-        At most ``capacity`` rows at a time.
+        There may be at most ``capacity`` new rows at a time.
         """
         keep = jnp.ones(len(x), bool) if keep is None else keep
         if not is_traced((self, keep)) and int(keep.sum()) > self.capacity:
             raise ValueError(
-                f"`x` has {int(keep.sum())} rows and the buffer holds {self.capacity}; make it "
-                "with a larger `capacity`."
+                f"`x` has {int(keep.sum())} rows and the buffer has room for {self.capacity}; "
+                "make it with a larger `capacity`."
             )
         order = self.n_seen + jnp.cumsum(keep) - 1
         place = jnp.where(keep, order % self.capacity, self.capacity)  # beyond the end: dropped

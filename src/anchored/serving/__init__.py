@@ -1,6 +1,6 @@
 """Predictions where the rows are: in Arrow batches, in engines for tables, over HTTP.
 
-Everything here predicts with NumPy, so no machine that serves needs JAX or scikit-learn.
+Everything here predicts with NumPy, so a serving machine needs neither JAX nor scikit-learn.
 """
 
 from anchored.serving.batches import output_schema as output_schema

@@ -103,7 +103,7 @@ class Service:
             )
         method = _METHODS.get(path)
         if method is None:
-            raise Refusal(404, f"there are only the paths {', '.join(_METHODS)}.")
+            raise Refusal(404, f"the only paths are {', '.join(_METHODS)}.")
         if scope["method"] != method and (method, scope["method"]) != ("GET", "HEAD"):
             raise Refusal(405, f"{path} takes {method}.", (b"allow", method.encode()))
         if path == "/predict":
@@ -163,7 +163,7 @@ class Service:
                 question = await self._in_thread(read, body) if large else read(body)
                 return question, await self._batcher.ask(question)
         except TimeoutError:
-            raise _busy(f"no answer in {self.limits.answer_seconds:g} s") from None
+            raise _busy(f"no answer within {self.limits.answer_seconds:g} s") from None
 
     async def _in_thread(self, function: Callable, *given: Any) -> Any:
         """Its value, while others are answered."""
@@ -175,7 +175,7 @@ class Service:
         """What reads a body of the type that the headers name."""
         encoding = headers.get(b"content-encoding", b"identity").decode("latin-1")
         if encoding != "identity":
-            raise Refusal(415, f"the body is encoded as {encoding:.40}; send it as it is.", _CLOSE)
+            raise Refusal(415, f"the body is encoded as {encoding:.40}; send it unencoded.", _CLOSE)
         given = headers.get(b"content-type", b"").decode("latin-1")
         kind = given.partition(";")[0].strip().lower()
         if kind not in (JSON, ARROW):
@@ -193,7 +193,7 @@ class Service:
             return self._predictor.coverage
         pairs = urllib.parse.parse_qsl(query.decode("latin-1"), keep_blank_values=True)
         if len(pairs) != 1 or pairs[0][0] != "coverage":
-            raise Refusal(400, "the query may be ?coverage=0.8 or the like, and nothing else.")
+            raise Refusal(400, "the query may only set the coverage, as in ?coverage=0.8.")
         try:
             return questions.checked_share(float(pairs[0][1]))
         except ValueError:
@@ -235,7 +235,9 @@ def _content_length(headers: dict[bytes, bytes]) -> int:
 
 def _too_large(most: int) -> Refusal:
     return Refusal(
-        413, f"the body has more than {most:,} bytes, the most; send the rows in parts.", _CLOSE
+        413,
+        f"the body has more than the allowed {most:,} bytes; send the rows in several requests.",
+        _CLOSE,
     )
 
 

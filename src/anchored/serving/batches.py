@@ -33,20 +33,21 @@ def predict_batches(
     coverage: float | None = None,
     keep: Sequence[str] = (),
 ) -> Iterator[Any]:
-    """Predictions of Arrow record batches as Arrow record batches, row by row in their order.
+    """Predictions for Arrow record batches as Arrow record batches, with the rows in the same
+    order.
 
     Parameters
     ----------
-    model : path of a model file, a fitted estimator, or what `anchored.runtime.load` gives.
-    batches : record batches or tables of Arrow with the columns that the model was fitted on, in
-        any order. Other columns do not matter.
-    coverage : share of targets that intervals should hold; None for that of the model.
-    keep : columns of the batches to hand on, before the predictions.
+    model : path of a model file, a fitted estimator, or what `anchored.runtime.load` returns.
+    batches : Arrow record batches or tables with the columns that the model was fitted on, in any
+        order. Other columns are ignored.
+    coverage : share of targets that intervals should contain; by default that of the model.
+    keep : columns of the batches to copy into the result, before the predictions.
 
     Yields
     ------
-    record batches with the columns that `anchored predict` writes. What is wrong with a row is a
-    `anchored.errors.TableError` that names the column and the row, counted over all batches.
+    record batches with the columns that `anchored predict` writes. If a row is wrong, an
+    `anchored.errors.TableError` names the column and the row, counted over all batches.
     """
     predictor = as_predictor(model)
     coverage = checked_coverage(predictor.coverage if coverage is None else coverage)
@@ -60,8 +61,8 @@ def predict_reader(
 
     Parameters
     ----------
-    source : anything that hands out a stream of Arrow batches: a ``RecordBatchReader``, a table,
-        a relation of DuckDB, a data frame of Polars or pandas.
+    source : anything that can stream Arrow batches: a ``RecordBatchReader``, a table, a DuckDB
+        relation, a Polars or pandas data frame.
     """
     pa = arrow.pyarrow()
     reader = pa.RecordBatchReader.from_stream(source)
@@ -92,7 +93,7 @@ def as_predictor(model: Any) -> Predictor:
     else:
         raise TypeError(
             "`model` must be the path of a model file, a fitted estimator or what "
-            f"`anchored.runtime.load` gives; got {type(model).__name__}."
+            "`anchored.runtime.load` returns; got {type(model).__name__}."
         )
     encoder_of(predictor)
     return predictor
@@ -102,8 +103,8 @@ def encoder_of(predictor: Predictor) -> Encoder:
     """How the model reads tables."""
     if predictor.encoder is None:
         raise ValueError(
-            "this model was fitted on an array, so it knows no columns. Fit it on a data frame or "
-            "by `anchored fit` to predict tables."
+            "this model was fitted on an array, so it has no column names. Fit it on a data frame "
+            "or with `anchored fit` to predict tables."
         )
     return predictor.encoder
 
@@ -152,7 +153,9 @@ def _kept_field(given: Any, name: str, made: dict[str, Any]) -> Any:
         )
     if given is None or name not in given.names:
         there = listed(map(shown, [] if given is None else given.names)) or "none"
-        raise TableError(f"`keep` has {shown(name)}; the columns there are {there}.")
+        raise TableError(
+            f"`keep` names {shown(name)}, which is not a column; the columns are {there}."
+        )
     return given.field(name)
 
 

@@ -58,7 +58,7 @@ class Counts:
         for name, kind, words, value in (
             ("anchored_open_requests", "gauge", "Requests that are being answered.", self.open),
             ("anchored_rows_total", "counter", "Rows predicted.", self._rows),
-            ("anchored_novel_rows_total", "counter", "Rows of novelty above 1.", self._novel),
+            ("anchored_novel_rows_total", "counter", "Rows with a novelty above 1.", self._novel),
             ("anchored_batches_total", "counter", "Calls of the model.", self._batches),
             ("anchored_batched_total", "counter", "Requests in those calls.", self._together),
         ):

@@ -22,7 +22,7 @@ def read(body: bytes, limits: Limits) -> Any:
         for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(body)):
             if _compressed(message.metadata.to_pybytes()):
                 raise Refusal(
-                    415, "the buffers of the Arrow stream are compressed; write them without."
+                    415, "the buffers of the Arrow stream are compressed; send them uncompressed."
                 )
         with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
             batches, n_rows = [], 0
@@ -35,7 +35,7 @@ def read(body: bytes, limits: Limits) -> Any:
             table = pa.Table.from_batches(batches, reader.schema)
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError) as error:
         reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise Refusal(400, f"the body is no stream of Arrow batches: {reason}.") from None
+        raise Refusal(400, f"the body is not a stream of Arrow batches: {reason}.") from None
     if not n_rows:
         raise Refusal(400, "the Arrow stream has no rows; send at least one.")
     return table
@@ -57,8 +57,8 @@ def check_size(table: Any, limits: Limits) -> None:
     if total > _EXPANDED * limits.max_bytes:
         raise Refusal(
             413,
-            f"the text of the rows takes {total:,} bytes; the most is "
-            f"{_EXPANDED * limits.max_bytes:,}. Send them in parts.",
+            f"the text of the rows takes {total:,} bytes, and at most "
+            f"{_EXPANDED * limits.max_bytes:,} are allowed. Send the rows in several requests.",
         )
 
 

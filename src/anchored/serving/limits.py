@@ -44,5 +44,7 @@ class Refusal(Exception):
 
 def too_many_rows(n_rows: int, most: int) -> Refusal:
     return Refusal(
-        413, f"the request has {n_rows:,} rows and the most is {most:,}; send them in parts."
+        413,
+        f"the request has {n_rows:,} rows, and at most {most:,} are allowed; send them in "
+        "several requests.",
     )

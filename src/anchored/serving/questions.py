@@ -46,7 +46,7 @@ class Question:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON; give null for a missing cell")
+    raise ValueError(f"{name} is not a JSON number; give null for a missing cell")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
@@ -135,7 +135,7 @@ def _by_columns(columns: Any, names, most: int) -> tuple[dict[str, list], set[st
 
 def _check_list(what: str, given: Any, most: int) -> None:
     if type(given) is not list or not given:
-        raise Refusal(400, f"`{what}` must be a list of at least one; got {_kind(given)}.")
+        raise Refusal(400, f"`{what}` must be a list that is not empty; got {_kind(given)}.")
     if len(given) > most:
         raise too_many_rows(len(given), most)
 
@@ -168,8 +168,8 @@ def _cells(column: Column, values: list, as_text: bool) -> np.ndarray:
     if isinstance(found, str):
         row = next(i for i, value in enumerate(values) if isinstance(value, (list, dict)))
         raise TableError(
-            f"column {shown(column.name)}, row {row + 1} holds {_kind(values[row])}; a cell is "
-            "text, a number, true, false or null."
+            f"column {shown(column.name)}, row {row + 1} contains {_kind(values[row])}; a cell "
+            "must be text, a number, true, false or null."
         )
     return check_finite(column.name, found)
 

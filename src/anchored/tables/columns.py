@@ -284,8 +284,8 @@ def _bad_cell(table: Table, column: Column, row: int) -> TableError:
     cell = table.columns[column.name][row]
     got = shown(cell if isinstance(cell, str) else f"{cell:g}")
     return TableError(
-        f"column {shown(column.name)}, row {table.row_number(row)} must hold {column.need}, as in "
-        f"training; got {got}."
+        f"column {shown(column.name)}, row {table.row_number(row)} must contain {column.need}, as "
+        f"in training; got {got}."
     )
 
 

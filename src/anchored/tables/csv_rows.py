@@ -175,7 +175,7 @@ def _check_text(content: bytes, line: int) -> None:
         at = int(np.argmax(codes < _LEAST_BYTE))
         what = "a NUL byte" if codes[at] == 0 else f"the control byte 0x{codes[at]:02x}"
         line += _count_lines(content[:at])
-        raise TableError(f"line {line} holds {what}: this is not a text file, or it is damaged.")
+        raise TableError(f"line {line} contains {what}: this is not a text file, or it is damaged.")
 
 
 def _count_lines(content: bytes) -> int:
@@ -213,7 +213,7 @@ def _without_header(block: Block, separator: str) -> tuple[tuple[str, ...], Bloc
     except csv.Error as error:
         raise TableError(f"the header in line 1 cannot be parsed: {error}.") from None
     if cells is None:
-        raise TableError("the file holds no names of columns, only blank lines.")
+        raise TableError("the file has no column names, only blank lines.")
     names = tuple(cell.strip() or f"unnamed_{place}" for place, cell in enumerate(cells, 1))
     check_names(names)
     content = b"".join(lines[rows.line_num :])

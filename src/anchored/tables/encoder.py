@@ -225,12 +225,12 @@ def target_kind(cells: np.ndarray) -> tuple[str, str]:
     """
     cells = cells[~empty_cells(cells)]
     if not len(cells):
-        raise TableError("the target has no cell that is not missing.")
+        raise TableError("every cell of the target is missing.")
     if cells.dtype == object:
         counts = collections.Counter(cells.tolist())
         if len(counts) > max(_MOST_CLASSES, len(cells) / 2):
             raise TableError(
-                f"the target holds {len(counts)} different texts in {len(cells)} rows, such as "
+                f"the target has {len(counts)} different texts in {len(cells)} rows, such as "
                 f"{shown(_not_number(counts))}: these are neither numbers nor classes."
             )
         return "classification", f"the target is text with {len(counts)} different values"
@@ -314,7 +314,7 @@ def _fit_numbers(
             return "constant"
         whole = np.all(different == np.floor(different))
         if whole and 1 < len(different) == len(values) and _ID_WORDS & _words_of(name):
-            return "identifier: every row has another number"
+            return "identifier: every row has a different number"
     return Numeric(name, _median(values), has_missing, form)
 
 
@@ -329,11 +329,13 @@ def _why_not_text(counts: Mapping[str, int], n_cells: int, ambiguous: bool) -> s
     n_numbers = sum(count for cell, count in counts.items() if parse_number(cell) is not None)
     if n_numbers >= _MOSTLY * n_cells:
         n_other = n_cells - n_numbers
-        return f"numbers but for {n_other} of {n_cells} cells, such as {shown(_not_number(counts))}"
+        return (
+            f"numbers except for {n_other} of {n_cells} cells, such as {shown(_not_number(counts))}"
+        )
     if sum(len(cell.split()) > 2 for cell in counts) > len(counts) / 2:
         return f"free text: {len(counts)} different texts in {n_cells} cells"
     if len(counts) == n_cells:
-        return "identifier: every row has another text"
+        return "identifier: every row has a different text"
     return f"too many levels: {len(counts)} in {n_cells} cells, most of them rare"
 
 
@@ -402,7 +404,7 @@ def _different(found: Fields, name: str, most: int, allowed: Collection[str] | N
 def _name(found: Fields) -> str:
     name = found.text("name")
     if not _is_text(name):
-        raise found.wrong("name", name, "text that a file can hold")
+        raise found.wrong("name", name, "text that a file can store")
     return name
 
 

@@ -62,10 +62,10 @@ def as_table(
         if not isinstance(cells, str):
             columns[name] = check_finite(name, cells, n_before)
         elif names is None:
-            notes.append(f"Column {shown(name)} holds {cells} cells and is left out.")
+            notes.append(f"Column {shown(name)} has {cells} cells and is left out.")
         else:
             raise TableError(
-                f"column {shown(name)} holds {cells} cells; give numbers, text, true and false, "
+                f"column {shown(name)} has {cells} cells; give numbers, text, true and false, "
                 "or dates."
             )
     others = tuple(name for name in every if names is not None and name not in names)
@@ -80,7 +80,10 @@ def array_table(X: np.ndarray, names: Iterable[str]) -> Table:
     columns = {}
     for name, cells in zip(names, found, strict=True):
         if isinstance(cells, str):
-            raise TableError(f"column {shown(name)} holds {cells} cells, which are no table's.")
+            raise TableError(
+                f"column {shown(name)} has {cells} cells; a cell must be a number, "
+                "text, true or false, or a date."
+            )
         columns[name] = check_finite(name, cells)
     return Table(columns, len(X))
 

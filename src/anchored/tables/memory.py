@@ -32,7 +32,7 @@ def that_fit(parts: Iterator, share_read: Callable[[int], float]) -> Iterator:
             rows = 10 ** (len(str(most)) - 1) if most else 0
             raise TableError(
                 f"the table needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB "
-                f"are free. Give a random sample of its rows; {rows:,} of them would fit."
+                f"are free. Use a random sample of its rows; {rows:,} of them would fit."
             )
         yield part
 

@@ -82,7 +82,9 @@ def make_plan(
             f"the table has {len(known)} rows with a target; at least {LEAST_ROWS} are needed."
         )
     if len(set(cells.tolist())) < 2:
-        raise TableError(f"the target {shown(target)} has one value only: nothing to predict.")
+        raise TableError(
+            f"the target {shown(target)} has only one value: there is nothing to predict."
+        )
     task, reason = (task, "as asked") if task is not None else target_kind(cells)
     y = targets_of(cells, task, target)
     train, test = _split(table, y, task, group, order, seed)
@@ -164,8 +166,8 @@ def targets_of(cells: np.ndarray, task: str, name: str) -> np.ndarray:
         if cells.dtype == object:
             bad = next((cell for cell in cells if parse_number(cell) is None), cells[0])
             raise TableError(
-                f"the target {shown(name)} holds {shown(bad)}, which is not a number. Correct "
-                "it, or ask for the task classification."
+                f"the target {shown(name)} contains {shown(bad)}, which is not a number. Correct "
+                "it, or choose the task classification."
             )
         return np.asarray(cells, np.float64)
     if cells.dtype == object:
@@ -188,7 +190,7 @@ def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.nd
     elif group is not None:
         names, of_row = np.unique(_names(table.columns[group]), return_inverse=True)
         if len(names) < 2:
-            raise TableError(f"the column {shown(group)} to group by has one value only.")
+            raise TableError(f"the column {shown(group)} to group by has only one value.")
         chosen = random.permutation(len(names))[: int(np.ceil(_TEST_SHARE * len(names)))]
         is_test = np.isin(of_row, chosen)
     elif task == "classification":
@@ -203,12 +205,14 @@ def _split(table: Table, y, task, group, order, seed) -> tuple[np.ndarray, np.nd
 
 def _of_known_classes(y, train, test, target: str, notes: list[str]) -> np.ndarray:
     if len(np.unique(y[train])) < 2:
-        raise TableError(f"{shown(target)} has one class only among the rows to train on.")
+        raise TableError(f"{shown(target)} has only one class among the training rows.")
     known = np.isin(y[test], y[train])
     if not known.all():
-        notes.append(f"{(~known).sum()} test rows have a class of their own and are left out.")
+        notes.append(f"{(~known).sum()} test rows are left out: no training row has their class.")
     if not known.any():
-        raise TableError("no row is left to test on: the held-out rows have classes of their own.")
+        raise TableError(
+            "no row is left to test on: the test rows have only classes that no training row has."
+        )
     return test[known]
 
 
@@ -244,8 +248,8 @@ def _sortable(cells: np.ndarray, name: str) -> np.ndarray:
     if len(orders) != 1:
         need = "which of day and month comes first" if orders else "numbers or dates"
         raise TableError(
-            f"the column {shown(name)} to order by does not give {need}, e.g. {shown(cells[0])}; "
-            "write dates as YYYY-MM-DD."
+            f"the column {shown(name)} to order by must show {need}; got {shown(cells[0])}. Write "
+            "dates as YYYY-MM-DD."
         )
     return np.array([parse_date(cell, orders[0]) for cell in cells], float)
 

@@ -108,7 +108,7 @@ def _tables(raw: BinaryIO, names, text, block_rows) -> Iterator[Table]:
         notes.clear()
         n_before += part.num_rows
     if not n_before:
-        raise TableError("there is a header but there are no rows.")
+        raise TableError("the file has column names but no rows.")
 
 
 def _share_read(raw: BinaryIO, n_rows: int | None) -> Callable[[int], float]:
@@ -129,7 +129,7 @@ def _csv_source(stream: BinaryIO, names, notes: list[str]) -> _Source:
     layout, blocks = read_rows(stream)
     kept = [name for name in layout.names if names is None or name in names]
     if all(re.fullmatch(r"[-+.\d]+", name) for name in layout.names):
-        notes.append("All names of columns are numbers: does the file lack a header?")
+        notes.append("All column names are numbers: does the file lack a header?")
     parse = csv.ParseOptions(delimiter=layout.separator, newlines_in_values=True)
     convert = csv.ConvertOptions(
         column_types=dict.fromkeys(layout.names, pa.string()),
@@ -144,7 +144,7 @@ def _csv_source(stream: BinaryIO, names, notes: list[str]) -> _Source:
             if block.not_utf8 and not latin:
                 latin = True
                 line = block.not_utf8
-                notes.append(f"Line {line} is not UTF-8: bytes that are not are read as Latin-1.")
+                notes.append(f"Line {line} is not UTF-8: its invalid bytes are read as Latin-1.")
             if not block.content or block.content.isspace():
                 continue
             read = csv.ReadOptions(
@@ -172,8 +172,8 @@ def _swallowed(part, separator: str, n_separators: int, n_before: int) -> str | 
             inner = column[row].as_py().split("\n")[1:-1]
             if inner and all(line.count(separator) == n_separators for line in inner):
                 return (
-                    f"Column {shown(name)}, row {n_before + row + 1} holds {len(inner) + 2} lines "
-                    "in quotes that look like rows: is a quote not closed?"
+                    f"Column {shown(name)}, row {n_before + row + 1} contains {len(inner) + 2} "
+                    "quoted lines that look like rows: is a quote not closed?"
                 )
     return None
 
@@ -190,7 +190,7 @@ def _parquet_source(stream: BinaryIO, names, notes: list[str]) -> _Source:
         if names is not None and field.name not in names:
             continue
         if arrow.plain_type(field.type) is None:
-            notes.append(f"Column {shown(field.name)} holds {field.type} cells and is left out.")
+            notes.append(f"Column {shown(field.name)} has {field.type} cells and is left out.")
         else:
             kept.append(field.name)
 

@@ -56,7 +56,9 @@ class Stream:
         check_names(names)
         for path, other in zip(files, found, strict=True):
             if set(other.schema_arrow.names) != set(names):
-                raise TableError(f"{shown(path, 200)} has other columns than {shown(files[0])}.")
+                raise TableError(
+                    f"{shown(path, 200)} has different columns from {shown(files[0])}."
+                )
         rows = tuple(file.metadata.num_rows for file in found)
         if not sum(rows):
             raise TableError(f"{shown(files[0], 200)}: there are no rows.")
@@ -191,7 +193,7 @@ def _files_of(source: Any) -> tuple[str, ...]:
     if _is_dataset(source):
         files = tuple(getattr(source, "files", ()))
         if not files:
-            raise TableError("a dataset of Arrow must be of Parquet files on this machine.")
+            raise TableError("an Arrow dataset must consist of Parquet files on this machine.")
         return files
     if isinstance(source, (list, tuple)):
         return tuple(path for one in source for path in _files_of(one))

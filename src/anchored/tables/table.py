@@ -112,8 +112,8 @@ def check_finite(name: str, cells: np.ndarray, n_before: int = 0) -> np.ndarray:
     if cells.dtype == np.float64 and np.isinf(cells).any():
         row = n_before + int(np.argmax(np.isinf(cells))) + 1
         raise TableError(
-            f"column {shown(name)}, row {row} holds an infinite number; "
-            "leave the cell empty if its value is not known."
+            f"column {shown(name)}, row {row} contains an infinite number; leave the cell empty "
+            "if its value is not known."
         )
     return cells
 
@@ -122,7 +122,7 @@ def check_names(names: Sequence[str]) -> None:
     """Refuse two columns of one name, and so many that rows and columns seem to be swapped."""
     if len(names) > _MOST_COLUMNS:
         raise TableError(
-            f"there are {len(names)} columns, more than {_MOST_COLUMNS}: rows must be lines."
+            f"there are {len(names)} columns, more than {_MOST_COLUMNS}: each line must be one row."
         )
     places: dict[str, int] = {}
     for place, name in enumerate(names, 1):

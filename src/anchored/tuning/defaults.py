@@ -21,11 +21,12 @@ _LONG = 30_000  # steps in the units of the parameters themselves
 def default_schedule(
     n_rows: int, n_layers: int = 1, noise_var: float = 1.0, relevance_rows: int = RELEVANCE_ROWS
 ) -> Schedule:
-    """For a number of rows and of hidden layers, and noise of a share of the targets' variance.
+    """The schedule for a number of rows, a number of hidden layers, and a share of noise.
 
-    In units of the prior's scale where relevances make it uneven, which they do from
-    ``relevance_rows`` on, at a rate that falls evenly to zero. Otherwise, and where little noise
-    asks for a close fit, in the units of the parameters, which takes 30,000 steps.
+    The share is the noise variance divided by the targets' variance. From ``relevance_rows`` rows
+    on, relevances make the prior uneven, so steps are in units of its scale, and the rate falls
+    evenly to zero. With fewer rows, or if little noise asks for a close fit, steps are in the units
+    of the parameters, and there are 30,000 of them.
     """
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)

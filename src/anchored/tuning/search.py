@@ -40,15 +40,15 @@ _SLACK = 0.05  # nats a row; about the standard error of the paper's scores
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """Where schedules are searched: least and most of each number, both included.
+    """Where schedules are searched: the lowest and the highest value of each number, both included.
 
     Parameters
     ----------
     batch_size : powers of two, none above the number of rows.
     learning_rate : drawn evenly on a logarithmic scale; the paper's are 0.01 to 0.2.
-    steps : optimiser steps, likewise; whole epochs are made of them.
+    steps : optimiser steps, drawn the same way; they are rounded to whole epochs.
     decay_rate : factor every 20 steps, drawn evenly in the logarithm of its distance from 1.
-    max_rows : most rows a trial may see in all its steps: large batches get fewer steps.
+    max_rows : limit on the rows that a trial sees in all its steps; large batches get fewer steps.
     """
 
     batch_size: tuple[int, int] = (32, 8_192)
@@ -61,7 +61,7 @@ class Space:
         for name in ("batch_size", "learning_rate", "steps", "decay_rate"):
             least, most = getattr(self, name)
             if not 0 < least <= most < (1 if name == "decay_rate" else math.inf):
-                raise bad_value(name, (least, most), "the least and the most of a range above 0")
+                raise bad_value(name, (least, most), "two numbers above 0, the lower one first")
 
 
 class Trial(NamedTuple):
@@ -98,25 +98,26 @@ def tune(
 ) -> SearchResult:
     """Tune the settings of an anchored ensemble on training rows x [batch, feature], y [batch].
 
-    ``x`` may be a data frame, which is encoded as the estimators do.
+    ``x`` may be a data frame, which is encoded as in the estimators.
 
-    The prior and the noise come from a grid of factors up to 2 around the highest evidence
-    on the 80 %: among points whose evidence is within 0.05 nats a row of the best, the one
-    whose exact GP has the lowest validation NLL. Schedules are then searched; the first one
-    tried is the default of `AnchoredRegressor`, in the power of two nearest its batch size.
-    One under which a member diverges scores infinity. The same ``random_state`` repeats the
-    search exactly, unless ``max_seconds`` cuts it short. Last, the constant variance of a single
-    network is the mean squared validation error of one trained by the best schedule. Ctrl-C
-    ends the search and keeps its finished trials, without that variance.
+    80 % of the rows train, the rest validate. The prior and the noise come from a grid of factors
+    up to 2 around the highest evidence. Among the points whose evidence is within 0.05 nats per row
+    of the best, the one whose exact GP has the lowest validation NLL is taken. Schedules are
+    searched next. The first one tried is the default of `AnchoredRegressor`, with the batch size
+    rounded to a power of two. A schedule under which a member diverges scores infinity. The same
+    ``random_state`` repeats the search exactly, unless ``max_seconds`` ends it early. Finally, a
+    single network is trained with the best schedule; its mean squared validation error becomes
+    ``single_var``. Ctrl-C ends the search and keeps its finished trials, without that variance.
 
     Parameters
     ----------
-    hidden, activation : of the network.
+    hidden, activation : the network.
     n_members : networks in the ensemble that scores a schedule.
     sampler : "tpe" (tree-structured Parzen estimator) or "random", the paper's way.
-    n_trials, max_seconds : schedules to try, and seconds after which no other is begun; one
-        is always tried.
-    random_state : seed of the split, the search and the ensembles, which all share their anchors.
+    n_trials, max_seconds : schedules to try, and seconds after which no new one starts; at least
+        one is tried.
+    random_state : seed of the split, the search and the ensembles; all ensembles share their
+        anchors.
     space : where to search.
     on_trial : called with each finished `Trial`.
     """

@@ -22,10 +22,10 @@ class Settings:
 
     Parameters
     ----------
-    hidden, activation : of the network.
+    hidden, activation : the network.
     noise_var : variance of the data noise.
     first_var : variance of the input layer's biases.
-    batch_size, learning_rate, epochs : of the training.
+    batch_size, learning_rate, epochs : how to train.
     decay_rate : factor on the learning rate every 20 steps.
     single_var : constant variance of a single network; None if it was not tuned.
     """
@@ -71,11 +71,11 @@ class Settings:
 
     @classmethod
     def load(cls, path: str | Path) -> "Settings":
-        """Read a file made by `save`; a ValueError names the file and the field at fault."""
+        """Read a file made by `save`; if it is wrong, a ValueError names the file and the field."""
         try:
             return cls(**_fields(Path(path)))
         except ValueError as error:
-            raise ValueError(f"{path} does not hold settings: {error}") from error
+            raise ValueError(f"{path} does not contain settings: {error}") from error
 
 
 def _fields(path: Path) -> dict:

@@ -34,7 +34,7 @@ def test_the_penalty_in_jax_makes_the_objective_of_the_library():
 def test_bad_arguments_of_the_penalty_are_named():
     params = NETWORK.init(jax.random.key(0), X)
     anchor = anchored.jax.draw_anchor(jax.random.key(1), PRIOR)
-    with pytest.raises(ValueError, match="`n_rows` must be the positive number of rows"):
+    with pytest.raises(ValueError, match="`n_rows` must be the number of training rows"):
         anchored.jax.anchor_penalty(params, anchor, PRIOR, 0)
     with pytest.raises(ValueError, match="`anchor` must be shaped like `params`"):
         anchored.jax.anchor_penalty(params, anchor[:1], PRIOR, 10)

@@ -106,8 +106,8 @@ def title_of(kind: type) -> str:
 
 def has_dropout(title: str, where: str, kind: str, off: str) -> TypeError:
     return TypeError(
-        f"`network` {title} has dropout in its layer `{where}` ({kind}). Members are functions of "
-        f"their parameters alone, and differ by their anchors: set its rate to zero, or {off}."
+        f"`network` {title} has dropout in its layer `{where}` ({kind}). A member must be a "
+        f"function of its parameters alone: set the rate to zero, or {off}."
     )
 
 

@@ -1,4 +1,4 @@
-"""PyTorch modules, run in JAX by way of torchax: parameters and buffers apart."""
+"""PyTorch modules, run in JAX through torchax: parameters and buffers apart."""
 
 import contextlib
 import copy
@@ -155,7 +155,7 @@ def _bridge() -> Any:
             return torchax.default_env()
     except ImportError as error:
         raise ImportError(
-            "PyTorch modules run in JAX by way of torchax: `pip install 'anchored[torch]'`."
+            "PyTorch modules run in JAX through torchax: `pip install 'anchored[torch]'`."
         ) from error
 
 

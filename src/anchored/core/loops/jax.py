@@ -4,7 +4,7 @@ A member minimises its negative log posterior divided by N, whatever the batch s
 
     loss = -(1/B) sum_batch log p(y | f(theta, x)) + anchor_penalty(theta, anchor, prior, N)
 
-For a Gaussian of variance s2 that is mean squared error / (2 s2) plus the penalty. Train as many
+For a Gaussian of variance s2, this is mean squared error / (2 s2) plus the penalty. Train as many
 members as you like, each from its own start and with its own `draw_anchor`, and pass their outputs
 to `predictive`.
 """
@@ -30,10 +30,10 @@ def draw_anchor(key: Array, prior: Prior) -> Params:
 def anchor_penalty(params: Params, anchor: Params, prior: Prior, n_rows: int) -> Array:
     """sum_i (theta_i - anchor_i)^2 / prior_var_i / (2 N), to add to a mean over a batch.
 
-    ``n_rows`` is N, the rows of the whole training set and not of the batch.
+    ``n_rows`` is N, the number of rows in the whole training set, not in the batch.
     """
     if not n_rows > 0:
-        raise bad_value("n_rows", n_rows, "the positive number of rows of the training set")
+        raise bad_value("n_rows", n_rows, "the number of training rows, above 0")
     for name, tree in (("anchor", anchor), ("prior", prior.scale)):
         shapes = [jax.tree.map(np.shape, t) for t in (params, tree)]
         if shapes[0] != shapes[1]:

@@ -47,10 +47,10 @@ def anchor_penalty(
 ) -> torch.Tensor:
     """sum_i (theta_i - anchor_i)^2 / prior_var_i / (2 N), to add to a mean over a batch.
 
-    ``n_rows`` is N, the rows of the whole training set and not of the batch.
+    ``n_rows`` is N, the number of rows in the whole training set, not in the batch.
     """
     if not n_rows > 0:
-        raise bad_value("n_rows", n_rows, "the positive number of rows of the training set")
+        raise bad_value("n_rows", n_rows, "the number of training rows, above 0")
     params = dict(module.named_parameters())
     for name, named in (("anchor", anchor), ("prior", prior.scale)):
         odd = sorted(params.keys() ^ named.keys())

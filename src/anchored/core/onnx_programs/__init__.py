@@ -24,7 +24,7 @@ def networks(network: Network, params: Params, row_shape: tuple[int, ...], dtype
     n_members = len(jax.tree.leaves(params)[0])
     dtype = np.dtype(dtype)
     if any(leaf.dtype.name == "bfloat16" for leaf in jax.tree.leaves(params)):
-        raise TypeError("ONNX files hold networks of float32 or float64 parameters.")
+        raise TypeError("ONNX files can store networks with float32 or float64 parameters only.")
 
     def added(graph: Graph, x: str) -> str:
         rows = graph.add("Shape", [x], start=0, end=1)

@@ -45,8 +45,8 @@ class Program(NamedTuple):
         kinds = [[equation.primitive.name for equation in some] for some in needed]
         if kinds[0] != kinds[1]:
             raise ValueError(
-                "its program is another one for another number of rows. Let no shape decide what "
-                "is computed."
+                "its program changes with the number of rows. What it computes must not depend on "
+                "the number of rows."
             )
         known: dict[Any, Value] = dict(zip(self.few.invars, inputs, strict=True))
         for variable, few, more in zip(self.few.constvars, *self.constants, strict=True):
@@ -78,7 +78,7 @@ def _translated(scope: Scope, operation: Operation) -> list[Value]:
     if translate is None:
         raise ValueError(
             f"it uses the operation `{kind}`, for which there are no ONNX nodes here. Write that "
-            "layer with others, or predict with `anchored.load`."
+            "layer with other operations, or predict with `anchored.load`."
         )
     made = translate(scope, operation)
     names = [made] if isinstance(made, str) else made

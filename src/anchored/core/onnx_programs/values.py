@@ -27,8 +27,8 @@ class Size(NamedTuple):
         times, rest = divmod(int(more) - int(few), TRACED_ROWS[1] - TRACED_ROWS[0])
         if rest:
             raise ValueError(
-                "`network` has a size that is no multiple of the number of rows plus a constant. "
-                "Write it such that each row is computed apart from the others."
+                "`network` has an array whose size is not a multiple of the number of rows plus a "
+                "constant. Write it so that each row is computed on its own."
             )
         return cls(times, int(few) - times * TRACED_ROWS[0])
 

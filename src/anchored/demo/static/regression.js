@@ -22,7 +22,7 @@ import { fitView, GP_WAYS, round } from "./state.js";
 const GP_WORDS = { over: "drawn over", beside: "side by side", off: "hidden" };
 const GP_HINT =
   "A Gaussian process: what infinitely many, infinitely wide networks would say by Bayes' rule. " +
-  "The networks are good as far as they agree with it.";
+  "The closer the networks are to it, the better.";
 const HELP =
   "Click to add a point, drag to move it, double-click to delete it. " +
   "Keys: arrows move the cross, Enter adds or lifts a point, N goes to the next, " +
@@ -109,14 +109,14 @@ export function regressionPicture(part, tab, page) {
       label: "Mean and bands",
       test: "regression-show-bands",
       changed: set("bands"),
-      hint: "±1, 2, 3 deviations between networks: what they do not know.",
+      hint: "±1, 2 and 3 deviations of the networks: their uncertainty.",
     }),
     noise: toggle({
       name: "noise",
       label: "Data noise",
       test: "regression-show-noise",
       changed: set("noise"),
-      hint: "The amber margin: what no amount of data removes.",
+      hint: "The amber margin: uncertainty that more data would not remove.",
     }),
   };
   const gp = choice({

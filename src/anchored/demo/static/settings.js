@@ -6,7 +6,7 @@ import { choicesOf, isCount, rangeOf } from "./state.js";
 
 const METHODS = {
   unconstrained:
-    "Fit the data alone. Nothing holds a network where there are no data: bands there mean little.",
+    "Fit the data alone. Nothing constrains a network where there is no data, so bands mean little.",
   regularised:
     "Every network is pulled to zero, so all become alike: bands are too narrow away from data.",
   anchored:
@@ -15,7 +15,7 @@ const METHODS = {
   rms: "Anchors, and fresh noise on each network's targets: exact for linear models.",
 };
 const ACTIVATIONS = {
-  relu: "Straight pieces: the bands open in lines away from the data.",
+  relu: "Straight pieces: away from the data the bands widen in straight lines.",
   leaky_relu: "Like ReLU with a small slope below zero.",
   erf: "Smooth and levelling off: the bands stay bounded far away.",
   tanh: "Much like ERF, but its infinite-width limit has no closed form: no exact answer is drawn.",
@@ -26,7 +26,7 @@ const SLIDERS = [
     "n_members",
     "Networks",
     { whole: true },
-    "How many are trained. More give a steadier spread; five to ten often suffice.",
+    "How many networks are trained. More give a steadier spread; five to ten are often enough.",
   ],
   [
     "width",
@@ -38,13 +38,13 @@ const SLIDERS = [
     "first_var",
     "Prior variance",
     { log: true },
-    "Of the first layer's weights: how steep and wiggly functions may be before any data.",
+    "For the first layer's weights: how steep and wiggly functions may be before any data.",
   ],
   [
     "noise_var",
     "Data noise",
     { log: true, live: true },
-    "Variance of the noise on y: how closely points are followed, and the amber margin.",
+    "Variance of the noise on y. It sets how closely the points are followed, and the amber margin.",
   ],
   [
     "learning_rate",

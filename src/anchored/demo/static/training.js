@@ -163,7 +163,7 @@ function showPair(part, pair) {
 function showButton(button, running) {
   button.classList.toggle("running", running);
   button.querySelector("b").textContent = running ? "Pause" : "Start";
-  button.querySelector("small").textContent = running ? "hold training" : "train the networks";
+  button.querySelector("small").textContent = running ? "pause training" : "train the networks";
 }
 
 function statusWords(frame, status) {

@@ -132,7 +132,8 @@ def tables(record: Record) -> list[Table]:
         for n, d in by_size.items()
     ]
     title = (
-        "Distance to the GP (nats, nats, target units), ratio of deviations to the GP's by region"
+        "Distance to the GP (KL in nats, W2 in target units); deviation divided by the GP's, by "
+        "region"
     )
     return [Table(title, ("epochs", "networks", *toy.DISTANCE_HEADER), rows)]
 

@@ -206,7 +206,9 @@ def tables(record: Record) -> list[Table]:
         for name in ENSEMBLES:
             numbers = [toy.show(cells[name]["distance"][column]) for column in names]
             rows.append((name, *numbers, f"{cells[name]['method_seconds']:.1f}"))
-        title = f"{task.capitalize()}: distance to the truth, ratios of spreads by region"
+        title = (
+            f"{task.capitalize()}: distance to the truth; spread divided by the true one, by region"
+        )
         out.append(Table(title, ("loss", *names.values(), "seconds"), rows))
     return out
 

@@ -235,8 +235,8 @@ def tables(record: Record) -> list[Table]:
         for name, summary in record["numbers"]["others"][a].items():
             rows.append((name, *toy.distance_cells(summary), ""))
         title = (
-            f"{ROWS[a]}: distance to the GP (nats, nats, target units), ratio of deviations to the "
-            "GP's by region, seconds of the first run with its compilation"
+            f"{ROWS[a]}: distance to the GP (KL in nats, W2 in target units); deviation divided by "
+            "the GP's, by region; seconds of the first run, with compilation"
         )
         out.append(Table(title, ("method", *toy.DISTANCE_HEADER, "seconds"), rows))
         chains += [

@@ -101,7 +101,7 @@ def tables(record: Record) -> list[Table]:
                 numbers = (*(f"{value:.3f}" for value in off), number(trust["ess"], ".0f"), rhat)
                 rows.append((methods.ROWS[a], word, width, *numbers))
     header = ("", "posterior", "nodes", "least ratio", "greatest", "mean off by", "ESS", "R-hat")
-    return [Table("Deviation over the GP's, over all grid points", header, rows)]
+    return [Table("Deviation divided by that of the GP, over all grid points", header, rows)]
 
 
 def draw(figure, record: Record) -> None:

@@ -24,7 +24,7 @@ _LEARNT = ("anchored", "unconstrained", "regularised")
 _SCORES = {
     "error": "error of the mean, in deviations of the noise",
     "spread": "spread of the members, likewise",
-    "lost": "nats a step lost to the true distribution",
+    "lost": "NLL above the true distribution's, nats a step",
 }
 _CLEAR = 2.0  # standard errors
 

@@ -90,10 +90,10 @@ def gap_closed(anchored: dict, rms: dict, ideal: float) -> str:
     """What target noise changes of the distance that exact draws would not have."""
     gap = anchored["mean"] - ideal
     if gap <= 2 * (anchored["error"] or 0.0):
-        return "which leaves no gap beyond the error for target noise (`rms`) to close"
+        return "anchored is no further from the GP than its error allows"
     share = (anchored["mean"] - rms["mean"]) / gap
     change = f"closes {share:.0%} of" if share >= 0 else f"adds {-share:.0%} to"
-    return f"target noise (`rms`, {show(rms)}) {change} the gap between"
+    return f"adding target noise (`rms`, {show(rms)}) {change} the gap to anchored"
 
 
 def distance_cells(summary: dict) -> list[str]:

@@ -51,10 +51,10 @@ _COLUMNS: dict[str, tuple[str, Callable[[Score | None, str], str]]] = {
     "calibration error": ("calibration_error", partial(cell, decimals=3)),
     "seconds a fit": ("seconds", lambda score, _: seconds_cell(score)),
 }
-_TREES = "as many trees as are best for a fifth of the training part, and else its defaults"
+_TREES = "the number of trees that is best on a fifth of the training rows, and its defaults"
 _RIVALS = {
-    "ngboost": f"NGBoost has {_TREES}.",
-    "catboost": f"CatBoost is five models drawn by Langevin boosting; it has {_TREES}.",
+    "ngboost": f"NGBoost uses {_TREES} otherwise.",
+    "catboost": f"CatBoost is five models drawn by Langevin boosting. It uses {_TREES} otherwise.",
 }
 
 

@@ -135,8 +135,8 @@ def _summary(results: RealResults) -> list[str]:
     ratios = _time_ratios(results)
     if ratios:
         lines.append(
-            f"A fit takes {np.median(ratios):.1f} times the processor seconds of CatBoost "
-            f"on the median of {len(ratios)} tables."
+            f"A fit takes {np.median(ratios):.1f} times the processor seconds of CatBoost: this is "
+            f"the median over {len(ratios)} tables."
         )
     return lines
 

@@ -93,6 +93,6 @@ def verdict(name: str, pairs: Pairs) -> str:
         for data, pair in pairs.items()
         if is_worse(*pair)
     ]
-    text = f"- {name}: not worse than the paper's by more than one standard error on "
+    text = f"- {name}: at most one standard error worse than the paper on "
     text += f"{len(pairs) - len(failed)} of {len(pairs)} data sets"
-    return text + (f"; worse on {join(failed)}." if failed else ".")
+    return text + (f"; more on {join(failed)}." if failed else ".")

@@ -105,12 +105,12 @@ def tables(record: Record) -> list[Table]:
         made.append(_levels(results, title, main_of(cases)))
         for what, words in _WHAT.items():
             for region in REGIONS:
-                held = f"{title}: {words} held by {_LEVEL} bands, {region} the data, %"
+                held = f"{title}: {words} covered by {_LEVEL} bands, {region} the data, %"
                 score = covered(what, region)
                 made.append(_by_problem(held, results, cases, results.mean, score, percent))
         for region in REGIONS:
             beside = METHODS[reference(cases[0])].words
-            wide = f"{title}: epistemic variance over that of {beside}, {region} the data"
+            wide = f"{title}: epistemic variance divided by that of {beside}, {region} the data"
             score = log_var(region)
             made.append(_by_problem(wide, results, cases, results.less_reference, score, _ratio))
     return made
@@ -135,7 +135,7 @@ def _levels(results: Results, title: str, main: list[Case]) -> Table:
     last = f"beyond all draws, inside / outside ({100 * BY_CHANCE:.0f} % by chance)"
     levels = " / ".join(f"{100 * level:.0f}" for level in LEVELS)
     names = ", ".join(case.name for case in main)
-    title = f"{title}: share held at {levels} %, mean over {names}"
+    title = f"{title}: share covered at {levels} %, mean over {names}"
     return Table(title, ["method", *header, last], rows)
 
 

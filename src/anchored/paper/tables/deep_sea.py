@@ -181,7 +181,7 @@ def pairs(record: Record) -> list[dict]:
     runs, found = by_method(record), []
     rates = (("", "at the published rate"), (_FAST, "at a rate five times as high"))
     compared = [((f"anchored{r}", f"randomised-priors{r}"), words) for r, words in rates]
-    for both, words in ((TUNED, "of each at the rate that suited it in trials"), *compared):
+    for both, words in ((TUNED, "of each method at its best rate in trials"), *compared):
         if set(both) <= set(runs):
             shared = set.intersection(*(cells_of(runs[method]) for method in both))
             values = [psi_of(runs[method], shared) for method in both]

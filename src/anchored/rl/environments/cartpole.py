@@ -32,16 +32,16 @@ _SPREAD = 0.05  # deviation of the first state around the hanging pole
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class CartPoleSwingUp:
-    """The environment; another ``noise_var`` compiles nothing again.
+    """Swing a pole up by pushing its cart; changing ``noise_var`` needs no new compilation.
 
     Parameters
     ----------
     noise_var : variance of the noise added to each of the four numbers of the next state.
-    max_steps : of an episode, which ends for no other reason.
-    force : in newtons, of the action 1.
-    cart_mass, pole_mass, length : in kilograms and metres.
+    max_steps : steps of an episode, which ends for no other reason.
+    force : force of the action 1, in newtons.
+    cart_mass, pole_mass, length : masses in kilograms, and length of the pole in metres.
     track : metres from the middle to either end.
-    time_step, n_inner : seconds of a step, and into how many Euler steps it is cut.
+    time_step, n_inner : seconds of a step, and the number of Euler steps it consists of.
 
     Examples
     --------
@@ -89,12 +89,14 @@ class CartPoleSwingUp:
         return state
 
     def step(self, key: Array, state: Array, action: Array) -> tuple[Array, Array, Array, Array]:
-        """The next state, what is seen of it (all), the reward, and that nothing is over."""
+        """The next state, its observation (the state itself), the reward, and False: no early
+        end.
+        """
         new = self.noisy(jax.random.normal(key, state.shape), state, action)
         return new, new, self.reward(state, action, new), jnp.array(False)
 
     def noisy(self, noise: Array, physics: Array, action: Array) -> Array:
-        """The next state [..., 4] by standard normals of the same shape."""
+        """The next state [..., 4] with noise, made from standard normals of the same shape."""
         return self._on_track(self.dynamics(physics, action) + jnp.sqrt(self.noise_var) * noise)
 
     def dynamics(self, physics: Array, action: Array) -> Array:
@@ -126,7 +128,7 @@ class CartPoleSwingUp:
         return physics + step * change
 
     def reward(self, observation: Array, action: Array, next_observation: Array) -> Array:
-        """Of a step [...], by the state that it reached."""
+        """The reward of a step [...], from the state that it reached."""
         place, angle = next_observation[..., 0], next_observation[..., 1]
         across = place + self.length * jnp.sin(angle)
         below = self.length * (jnp.cos(angle) - 1.0)
@@ -134,7 +136,7 @@ class CartPoleSwingUp:
         return near - 0.01 * jnp.sum(jnp.square(jnp.clip(action, -1.0, 1.0)), axis=-1)
 
     def features(self, observation: Array) -> Array:
-        """What a network sees of an observation: the angle by its sine and cosine."""
+        """What a network sees of an observation: the angle as its sine and cosine."""
         angle = observation[..., 1:2]
         rest = (observation[..., :1], observation[..., 2:])
         return jnp.concatenate([rest[0], jnp.sin(angle), jnp.cos(angle), rest[1]], axis=-1)

@@ -33,10 +33,10 @@ class DeepSea:
 
     Parameters
     ----------
-    size : N.
-    mapping_seed : of the map of the actions.
-    indexed : observe the number of the cell [1], for a `OneHotMLP`, and not its one-hot code
-        [N^2], which is bsuite's.
+    size : N, the number of rows and columns.
+    mapping_seed : seed of the map of the actions.
+    indexed : observe the number of the cell [1], for a `OneHotMLP`, instead of its one-hot code
+        [N^2] as in bsuite.
     """
 
     size: int = 10

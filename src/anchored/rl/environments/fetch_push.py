@@ -58,7 +58,7 @@ class FetchPush(gymnasium.Wrapper):
 
 
 def fetch_push(like: PlanarPush | None = None, render_mode: str | None = None) -> FetchPush:
-    """FetchPush-v4 with the paper's changes; lengths and noise are those of ``like``."""
+    """FetchPush-v4 with the paper's changes, and with the lengths and noise of ``like``."""
     like = like or PlanarPush()
     try:
         import gymnasium_robotics  # pyright: ignore[reportMissingImports]

@@ -32,14 +32,15 @@ class Places(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PlanarPush:
-    """A `PureEnvironment`: 0 at the goal and -1 elsewhere for each step, without an end.
+    """A `PureEnvironment`: a step costs 1 unless the cube is at the goal; the episode does not end
+    there.
 
     Parameters
     ----------
     move : length of an action.
-    noise : deviation of what is added to each action.
-    radius : of the circle about the cube on which the goal is, in metres.
-    max_steps : of an episode.
+    noise : deviation of the noise added to each action.
+    radius : radius in metres of the circle around the cube on which the goal lies.
+    max_steps : steps of an episode.
     """
 
     move: float = 0.4
@@ -58,7 +59,7 @@ class PlanarPush:
         return Places(jnp.zeros(2), cube, goal)
 
     def observe(self, state: Places) -> Array:
-        """From the gripper to the cube, and from the cube to the goal."""
+        """The vectors from the gripper to the cube and from the cube to the goal."""
         both = [state.cube - state.gripper, state.goal - state.cube]
         return jnp.concatenate(both) / UNIT
 

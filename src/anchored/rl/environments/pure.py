@@ -11,15 +11,15 @@ from anchored.typing import Array
 class PureEnvironment(Protocol):
     """An environment whose functions JAX can trace, for one episode.
 
-    One of discrete actions is hashable (a frozen dataclass): it is part of the key under which a
-    compiled program is found again. One of continuous actions may also be a pytree, whose numbers
-    then change without another compilation.
+    An environment with discrete actions must be hashable (a frozen dataclass), because it is part
+    of the key of a compiled program. An environment with continuous actions may also be a pytree,
+    whose numbers can change without a new compilation.
 
     Attributes
     ----------
     n_observed : length of an observation.
-    max_steps : an episode that has not ended after as many steps is cut off, and the agent learns
-        that it would have gone on.
+    max_steps : an episode that has not ended after this many steps is cut off, and the agent learns
+        that it would have continued.
     """
 
     @property

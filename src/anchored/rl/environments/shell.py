@@ -10,7 +10,7 @@ from anchored.rl.environments.pure import ContinuousEnvironment, DiscreteEnviron
 
 
 def shell(pure: DiscreteEnvironment | ContinuousEnvironment) -> Any:
-    """The Gymnasium environment of a pure one; ``reset(seed=...)`` sets all that is random.
+    """A pure environment as a Gymnasium environment; ``reset(seed=...)`` fixes everything random.
 
     Every step is one call of a compiled program.
 
