@@ -105,7 +105,7 @@ class Schedule:
 
     @classmethod
     def fading(cls, n_steps: int, n_rows: int, batch_size: int, rate: float) -> "Schedule":
-        """A schedule of at least ``n_steps`` steps in whole epochs; the rate falls evenly to zero."""
+        """A schedule of at least ``n_steps`` steps in whole epochs; the rate falls to zero."""
         return cls(_epochs(n_steps, n_rows, batch_size), batch_size, rate, fades=True)
 
     def slower(self, share: float) -> "Schedule":
