@@ -134,6 +134,14 @@ def measure_service(path: str) -> list[Line]:
     ]
 
 
+def busy_cores(seconds: float = 3.0) -> float:
+    """Cores that other programs keep busy, seen while this one does nothing.
+
+    The load of the system is an average over the last minute, this program's own work included.
+    """
+    return psutil.cpu_percent(seconds) / 100 * (os.cpu_count() or 1)
+
+
 def _cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return times.user + times.system
@@ -209,7 +217,7 @@ def main() -> int:
         path = str(Path(folder) / "model.safetensors")
         model = fitted(Path(path), epochs=40)
         for part in given.parts:
-            of_part = {"load before": os.getloadavg()[0]}
+            of_part: dict = {"load before": busy_cores()}
             if part == "engines":
                 of_part["rows"] = given.rows
                 lines = measure_engines(path, model, given.rows)

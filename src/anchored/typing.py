@@ -80,6 +80,17 @@ class Likelihood(Protocol):
         ...
 
 
+class Work(NamedTuple):
+    """What is to be done for each of some pieces: ``function(shared, piece, report)``."""
+
+    function: Callable
+    shared: Any
+    pieces: list
+
+
+OnProgress = Callable[[int, Any], None]  # a piece's place, and what was reported of it
+
+
 class Executor(Protocol):
     """Who trains chunks of members: workers of a cluster, or this process."""
 
@@ -88,16 +99,10 @@ class Executor(Protocol):
         """Members of a chunk; None for as many as one program trains on one machine."""
         ...
 
-    def map(
-        self,
-        function: Callable,
-        shared: Any,
-        pieces: list,
-        on_progress: Callable[[int, Any], None] | None,
-    ) -> list:
-        """``function(shared, piece, report)`` of every piece, in order.
+    def map(self, work: Work, on_progress: OnProgress | None) -> list:
+        """What ``work`` gives for every piece, in order.
 
-        What a function hands to ``report`` arrives at ``on_progress`` with the piece's place.
+        What its function hands to ``report`` arrives at ``on_progress`` with the piece's place.
         """
         ...
 

@@ -10,7 +10,6 @@ from anchored import AnchoredClassifier, AnchoredRegressor
 from anchored.core import checkpoints, training
 from anchored.core.checkpoints import Checkpoint
 from anchored.errors import CheckpointWarning
-from anchored.estimators import planning
 from anchored.tables import memory
 from tests.core.test_checkpoints import Killed
 
@@ -113,6 +112,6 @@ def test_classes_have_a_plan_too(tmp_path):
 def test_rows_that_do_not_fit_in_memory_are_refused_before_work(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1e4)
     x, y = problem()
-    need = planning.RAMPED_BYTES * 260 * 2
+    need = memory.RAMPED_BYTES * 260 * 2
     with pytest.raises(MemoryError, match=rf"takes about {need / 1e3:.0f} kB of memory, and 10 kB"):
         AnchoredRegressor(**QUICK).fit(x, y)

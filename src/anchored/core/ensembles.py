@@ -229,10 +229,11 @@ def fit_ensemble(
     folds : rows that some members are not to see, for predictions out of sample.
     member_map : how members are run on this machine; the fastest known if not given.
     on_check : called with a `Progress` between the segments of training.
-    checkpoint : folder in which the training is kept while it runs. If it is killed, the same call
-        goes on from there and ends with the same bits; a checkpoint of other rows or settings is
-        named in a `CheckpointWarning`, and training starts anew. The files are removed at the end.
-        A `Checkpoint` object keeps the finished training too, until its owner removes it.
+    checkpoint : folder, or the URL of one (whatever `pyarrow.fs` or fsspec reads), in which the
+        training is kept while it runs. If it is killed, the same call goes on from there and ends
+        with the same bits; a checkpoint of other rows or settings is named in a
+        `CheckpointWarning`, and training starts anew. The files are removed at the end. A
+        `Checkpoint` object keeps the finished training too, until its owner removes it.
     executor : trains chunks of members in place of this process, such as
         `anchored.cluster.RayExecutor`; see `anchored.core.chunks`. A checkpoint must then be in a
         folder that all workers share.
@@ -281,7 +282,7 @@ def fit_ensemble(
 @doubled(lambda job, chunk, report: job.data.is_double)
 def train_chunk(job: Job, chunk: Chunk, report: OnCheck) -> Ensemble:
     """Some members, in NumPy; a worker calls it."""
-    place = Checkpoint(Path(job.folder), f"{job.name}-{chunk.first}", interval=job.interval)
+    place = Checkpoint(job.folder, f"{job.name}-{chunk.first}", interval=job.interval)
     folds = None
     if job.of_row is not None and chunk.of_member is not None:
         folds = Folds(job.of_row, chunk.of_member)

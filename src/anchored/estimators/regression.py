@@ -11,7 +11,7 @@ from anchored import tuning
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.loss import METHODS, Folds
 from anchored.core.priors import Prior
-from anchored.core.rows import Standardiser
+from anchored.core.rows import Standardiser, in_blocks
 from anchored.error_bars import health
 from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import bad_value, unknown_name
@@ -102,9 +102,10 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         networks run in 16 bits.
     warm_start : a later `fit` goes on from the members there are, on the rows it is given, as
         `partial_fit` does on more rows.
-    checkpoint : folder in which trainings are kept while they run. If the process is killed, the
-        same fit (``random_state`` a number) goes on from there and ends with the same model to the
-        last bit. The files are removed when the fit ends.
+    checkpoint : folder, or the URL of one (``s3://...``, whatever `pyarrow.fs` or fsspec reads), in
+        which trainings are kept while they run. If the process is killed, the same fit
+        (``random_state`` a number) goes on from there and ends with the same model to the last bit.
+        The files are removed when the fit ends.
     executor : who trains the members, in place of this process: "ray" (a Ray of its own here, or
         the one this process belongs to), "ray://host:port", or a `RayExecutor`.
 
@@ -236,9 +237,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             return self._fit_likelihood(inputs, rows, one_target)
         warp = self._choose_scale(rows, inputs.encoder)
         if warp is not None:
-            rows = rows._replace(y=warp.forward(rows.y))
+            rows = rows._replace(y=in_blocks(warp.forward, rows.y))
         scaler = _target_standardiser(rows.y, rows.weight)
-        rows = rows._replace(y=scaler.forward(rows.y))
+        rows = rows._replace(y=in_blocks(scaler.forward, rows.y))
         given = self._given_noise_var(scaler)
         first_var, noise_var, relevance = self._tune(rows, given, inputs.encoder)
         if relevance is not None:

@@ -23,6 +23,14 @@ def pyarrow() -> Any:
     return pyarrow
 
 
+def filesystems() -> Any:
+    """The part of the package for storage that URLs name."""
+    pyarrow()  # which says what is missing
+    from pyarrow import fs
+
+    return fs
+
+
 def chunked(column):
     """A column of a table or of a batch as one of a table."""
     pa = pyarrow()

@@ -9,6 +9,11 @@ from anchored.errors import TableError
 # Of a cell that is read as text, held as a number, split off, encoded and standardised.
 _CELL_BYTES = 40
 
+# At the peak of a fit, as `benchmarks.memory` measures it.
+RAMPED_BYTES = 217  # of a number in a column that has eight ramps, all of them standardised
+PLAIN_BYTES = 65  # of one without: merged, standardised, and on the device
+UNREAD_ROW_BYTES = 176  # of a row that stays in a file: its target, place and fold
+
 
 def available() -> float:
     """Bytes that this process may still take, as far as the system says."""
