@@ -168,7 +168,7 @@ def encoded(
             _as_float32(encoder.transform(block.take(rows))).tofile(file)
             found = targets_of(cells[rows], task, target)
             if task == "regression":
-                _finite(found, target).tofile(numbers)
+                found.tofile(numbers)
             else:
                 labels.append(found)
             n_rows += len(rows)
@@ -187,13 +187,6 @@ def _as_float32(features: np.ndarray) -> np.ndarray:
         worst = features[~np.isfinite(made)][0]
         raise TableError(f"a column has the value {worst:g}, which single precision cannot hold.")
     return made
-
-
-def _finite(numbers: np.ndarray, target: str) -> np.ndarray:
-    if not np.isfinite(numbers).all():
-        worst = numbers[~np.isfinite(numbers)][0]
-        raise TableError(f"the target {shown(target)} holds {worst}; leave such rows out.")
-    return numbers
 
 
 def check_target(stream: Stream, target: Any) -> str:
