@@ -189,6 +189,11 @@ def begun(kept: Tally | None, n_rows: int, members: int, model: Path, takes: flo
     return kept
 
 
+def recorded() -> dict:
+    """The record as it is now: the two parts may be measured at the same time."""
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("part", choices=("fit", "ray"))
@@ -198,13 +203,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop killing after this long")
     parser.add_argument("--again", action="store_true", help="start the record anew")
     given = parser.parse_args()
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    kept = None
-    if given.part in record and not given.again:
-        kept = Tally(**record[given.part])
+    found = recorded().get(given.part)
+    kept = None if found is None or given.again else Tally(**found)
 
     def keep(tally: Tally) -> None:
-        record[given.part] = dataclasses.asdict(tally)
+        record = recorded() | {given.part: dataclasses.asdict(tally)}
         write_whole(RECORD, (json.dumps(record, indent=2) + "\n").encode())
 
     ends = time.monotonic() + given.seconds

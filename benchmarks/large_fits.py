@@ -179,7 +179,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="most of a training")
     parser.add_argument("--streamed", action="store_true")
     given = parser.parse_args()
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {"fits": []}
     if given.part == "make":
         write_rows(Path(given.folder), given.rows)
     elif given.part == "here":
@@ -188,6 +187,7 @@ def main() -> None:
     else:
         how = ["--streamed"] * given.streamed + ["--members", str(given.members)]
         found = watched([given.folder, *how, "--seconds", str(given.seconds)])
+        record = json.loads(RECORD.read_text()) if RECORD.exists() else {"fits": []}
         same = (found["rows"], found["streamed"])
         others = [fit for fit in record["fits"] if (fit["rows"], fit["streamed"]) != same]
         record["fits"] = [*others, found]
