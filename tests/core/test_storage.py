@@ -117,8 +117,16 @@ def test_storage_that_is_lost_at_the_end_does_not_cost_the_fit(tmp_path):
 
     with pytest.raises(Killed):
         fit(data, Checkpoint(files, interval=0.0), on_check=lose)
-    with pytest.warns(CheckpointWarning, match="cannot be"):
+    with pytest.warns(CheckpointWarning) as caught:
         found = fit(data, files)
+    said = [str(warning.message) for warning in caught]
+    assert [line.split(str(files))[0] for line in said] == [
+        "Checkpoints in ",  # cannot be read
+        "No checkpoint can be written to ",
+        "Checkpoints in ",  # cannot be removed
+    ]
+    assert "cannot be read" in said[0]
+    assert "cannot be removed" in said[2]
     same_ensemble(found, fit(data))
     assert (tmp_path / "kept").read_text() == "in the way"
 

@@ -174,6 +174,7 @@ def encoded(
             n_rows += len(rows)
     if not n_rows:
         raise TableError(f"no row has a target {shown(target)}.")
+    memory.give_back()
     x = np.memmap(path, np.float32, "r", shape=(n_rows, width))
     y = np.concatenate(labels) if labels else np.memmap(beside, np.float64, "r", shape=(n_rows,))
     return Streamed(x, y, encoder, names, n_dropped)
