@@ -1,9 +1,9 @@
 """Fits of more rows than memory holds: ``python -m benchmarks.large_fits``.
 
     python -m benchmarks.large_fits make FOLDER --rows 20000000       # Parquet, 180 bytes a row
-    python -m benchmarks.large_fits fit FOLDER --streamed --seconds 20
+    python -m benchmarks.large_fits fit FOLDER --streamed
     python -m benchmarks.large_fits make TENTH --rows 2000000
-    python -m benchmarks.large_fits fit TENTH --seconds 20            # in memory
+    python -m benchmarks.large_fits fit TENTH                          # in memory
 
 ``fit`` trains a regression in a process of its own, each training cut to some seconds, and watches
 the memory of that process from outside: RSS, all pages that it holds, those of mapped files
@@ -94,7 +94,7 @@ def fit_here(folder: str, streamed: bool, members: int, most: float) -> dict:
         memory.available = available
         model.fit(x, y)
     fitting = time.time() - began
-    test = stream.sample(20_000, seed=1)
+    test = Stream.of(stream.files[0]).sample(20_000, seed=1)
     mean = model.predict(test.without(["y"]))
     return {
         "rows": stream.total,
@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--members", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=20.0, help="most of a training")
+    parser.add_argument("--seconds", type=float, default=10.0, help="most of a training")
     parser.add_argument("--streamed", action="store_true")
     given = parser.parse_args()
     if given.part == "make":
