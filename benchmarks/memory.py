@@ -52,7 +52,7 @@ def _in_process(*given: int) -> int:
 
 
 def bytes_of_a_number(n_columns: int, ramped: bool) -> float:
-    few, many = (_in_process(n, n_columns, ramped) for n in ROWS)
+    few, many = (_in_process(n, n_columns, int(ramped)) for n in ROWS)
     return (many - few) / ((ROWS[1] - ROWS[0]) * n_columns)
 
 
@@ -81,7 +81,8 @@ def main() -> None:
     text = json.dumps(found, indent=2) + "\n"
     write_whole(RECORD, text.encode())
     print(text, end="")
-    print(f"a row in a file: {bytes_of_a_row(json.loads(large_fits.RECORD.read_text()))}")
+    if large_fits.RECORD.exists():
+        print("constants:", *constants(found, json.loads(large_fits.RECORD.read_text())))
 
 
 if __name__ == "__main__":
