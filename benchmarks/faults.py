@@ -8,6 +8,9 @@ and started again, until it ends; then the next one begins. Every model is compa
 undisturbed fit, byte by byte. The work lost is the time between a kill and the newest checkpoint of
 the run that was killed; one that had none loses what came before it.
 
+Processes of `anchored fit` are forked from one that has imported the package and has not computed
+anything: most of a small fit would be its imports otherwise, and so would most moments of kills.
+
 On Ray the worker that trains, the raylet of its node and the driver are killed in turn
 (`benchmarks.ray_faults`).
 
@@ -19,11 +22,12 @@ which the record knows by their SHA-256.
 import argparse
 import dataclasses
 import hashlib
+import importlib
 import json
+import math
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,10 +37,10 @@ from pathlib import Path
 import numpy as np
 
 from anchored._files import write_whole
+from anchored.cli import app
 from anchored.core.checkpoints import INTERVAL
 
 RECORD = Path(__file__).parent / "results" / "faults.json"
-_COMMAND = (sys.executable, "-c", "from anchored.cli import app; app()")
 
 
 @dataclasses.dataclass
@@ -105,17 +109,44 @@ def write_table(path: Path, n_rows: int, n_columns: int = 8) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def command(table: Path, out: Path, members: int) -> list[str]:
+def arguments(table: Path, out: Path, members: int) -> list[str]:
     given = ["fit", str(table), "--target", "y", "--out", str(out), "--n-members", str(members)]
-    return [*_COMMAND, *given, "--json"]
+    return [*given, "--json"]
 
 
-def run_to_end(command: list[str]) -> float:
+def forked(arguments: list[str], log: Path) -> int:
+    """The number of a new process that carries out a command of ``anchored``."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        with log.open("wb") as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+            app(arguments, standalone_mode=False)
+        os._exit(0)
+    except BaseException as error:
+        os.write(2, repr(error).encode())
+        os._exit(1)
+
+
+def ended(pid: int, seconds: float) -> int | None:
+    """How a process ended within some seconds, 0 for well; None if it did not."""
+    until = time.monotonic() + seconds
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= until:
+            return None
+        time.sleep(0.005)
+
+
+def run_to_end(arguments: list[str], log: Path) -> float:
     """Seconds of a run that nobody kills."""
     started = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    if done.returncode:
-        raise RuntimeError(f"A run failed: {done.stderr.decode()[-2000:]}")
+    if ended(forked(arguments, log), math.inf):
+        raise RuntimeError(f"A run failed: {log.read_text()[-2000:]}")
     return time.perf_counter() - started
 
 
@@ -126,18 +157,18 @@ def since_checkpoint(folder: Path, started: float) -> float | None:
     return None if newest < started else time.time() - newest
 
 
-def killed_run(command: list[str], folder: Path, after: float) -> tuple[bool, float | None]:
+def killed_run(
+    arguments: list[str], log: Path, folder: Path, after: float
+) -> tuple[bool, float | None]:
     """Whether it was killed before its end, and the seconds since its newest checkpoint."""
-    started = time.time()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        _, err = process.communicate(timeout=after)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+    started, pid = time.time(), forked(arguments, log)
+    code = ended(pid, after)
+    if code is None:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
         return True, since_checkpoint(folder, started)
-    if process.returncode:
-        raise RuntimeError(f"A run failed: {err.decode()[-2000:]}")
+    if code:
+        raise RuntimeError(f"A run failed: {log.read_text()[-2000:]}")
     return False, None
 
 
@@ -151,12 +182,14 @@ Keep = Callable[[Tally], None]
 
 def fits(kept: Tally | None, n_kills: int, n_rows: int, members: int, ends: float, keep: Keep):
     """Kills of ``anchored fit`` until there are ``n_kills``; the last fit is always finished."""
+    for name in ("anchored.cli._fitting", "anchored.estimators", "anchored.reporting"):
+        importlib.import_module(name)
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
-        table, out = home / "table.csv", home / "killed"
+        table, out, log = home / "table.csv", home / "killed", home / "log"
         write_table(table, n_rows)
-        run_to_end(command(table, home / "first", members))  # compiles
-        takes = run_to_end(command(table, home / "clean", members))
+        run_to_end(arguments(table, home / "first", members), log)  # compiles
+        takes = run_to_end(arguments(table, home / "clean", members), log)
         tally = begun(kept, n_rows, members, home / "clean" / "model.safetensors", takes)
         rng = np.random.default_rng(tally.n_kills)  # other moments in every run
         while tally.n_kills < n_kills and time.monotonic() < ends:
@@ -164,8 +197,8 @@ def fits(kept: Tally | None, n_kills: int, n_rows: int, members: int, ends: floa
             while not finished:
                 more = tally.n_kills < n_kills and time.monotonic() < ends
                 after = rng.uniform(0, takes) if more else 1e6
-                given = command(table, out, members)
-                killed, since = killed_run(given, out / ".checkpoint", after)
+                given = arguments(table, out, members)
+                killed, since = killed_run(given, log, out / ".checkpoint", after)
                 if killed:
                     tally.killed("process", since)
                 finished = not killed
@@ -189,9 +222,9 @@ def begun(kept: Tally | None, n_rows: int, members: int, model: Path, takes: flo
     return kept
 
 
-def recorded() -> dict:
+def recorded(path: Path) -> dict:
     """The record as it is now: the two parts may be measured at the same time."""
-    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def main() -> None:
@@ -202,13 +235,14 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop killing after this long")
     parser.add_argument("--again", action="store_true", help="start the record anew")
+    parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
-    found = recorded().get(given.part)
+    found = recorded(given.record).get(given.part)
     kept = None if found is None or given.again else Tally(**found)
 
     def keep(tally: Tally) -> None:
-        record = recorded() | {given.part: dataclasses.asdict(tally)}
-        write_whole(RECORD, (json.dumps(record, indent=2) + "\n").encode())
+        record = recorded(given.record) | {given.part: dataclasses.asdict(tally)}
+        write_whole(given.record, (json.dumps(record, indent=2) + "\n").encode())
 
     ends = time.monotonic() + given.seconds
     if given.part == "fit":
