@@ -111,7 +111,7 @@ def write_table(path: Path, n_rows: int, n_columns: int = 8) -> None:
 
 def arguments(table: Path, out: Path, members: int) -> list[str]:
     given = ["fit", str(table), "--target", "y", "--out", str(out), "--n-members", str(members)]
-    return [*given, "--json"]
+    return [*given, "--hidden", "10", "--json"]
 
 
 def forked(arguments: list[str], log: Path) -> int:
@@ -231,8 +231,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("part", choices=("fit", "ray"))
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=400)
-    parser.add_argument("--members", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=60)
+    parser.add_argument("--members", type=int, help="2 by default, and 10 on Ray: two chunks")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop killing after this long")
     parser.add_argument("--again", action="store_true", help="start the record anew")
     parser.add_argument("--record", type=Path, default=RECORD)
@@ -245,12 +245,13 @@ def main() -> None:
         write_whole(given.record, (json.dumps(record, indent=2) + "\n").encode())
 
     ends = time.monotonic() + given.seconds
+    members = given.members or {"fit": 2, "ray": 10}[given.part]
     if given.part == "fit":
-        tally = fits(kept, given.kills, given.rows, given.members, ends, keep)
+        tally = fits(kept, given.kills, given.rows, members, ends, keep)
     else:
         from benchmarks.ray_faults import ray_fits
 
-        tally = ray_fits(kept, given.kills, given.rows, given.members, ends, keep)
+        tally = ray_fits(kept, given.kills, given.rows, members, ends, keep)
     print(json.dumps(dataclasses.asdict(tally)))
     print(f"{tally.n_kills} kills, {tally.same} of {tally.rounds} models the same", os.getloadavg())
     if not tally.ok:

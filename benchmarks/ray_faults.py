@@ -31,7 +31,7 @@ _QUICK = {  # a node that is dead is soon known to be
     "health_check_failure_threshold": 4,
 }
 _HERE = {"node_ip_address": "127.0.0.1"}
-_LONGEST = 100.0  # seconds of a driver, after which something hangs
+_LONGEST = 300.0  # seconds of a driver, after which something hangs
 
 
 def drive(address: str, table: str, checkpoint: str, model: str, members: str) -> None:
@@ -43,7 +43,7 @@ def drive(address: str, table: str, checkpoint: str, model: str, members: str) -
 
     ray.init(address=address, log_to_driver=False, _node_ip_address="127.0.0.1")
     frame = pd.read_csv(table)
-    how = {"n_members": int(members), "random_state": 0, "checkpoint": checkpoint}
+    how = {"n_members": int(members), "hidden": (10,), "random_state": 0, "checkpoint": checkpoint}
     fitted = AnchoredRegressor(**how, executor="ray").fit(frame.drop(columns="y"), frame["y"])
     fitted.save(model)
 
