@@ -21,7 +21,7 @@ from benchmarks import large_fits
 
 RECORD = Path(__file__).parent / "results" / "memory.json"
 ROWS = (100_000, 300_000)
-COLUMNS = (20, 60)
+COLUMNS = (10, 30)
 _NO_RAMPS = {"prior": 1.0}  # a prior that is given leaves nothing for the evidence to weigh
 
 
