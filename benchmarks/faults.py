@@ -1,30 +1,96 @@
-"""Kill ``anchored fit`` at random moments, start it again: is the model the same to the last bit?
+"""Kill a fit at random moments, start it again: is the model the same to the last bit?
 
-    python -m benchmarks.faults --kills 200
+    python -m benchmarks.faults fit --kills 200 --seconds 400   # `anchored fit`
+    python -m benchmarks.faults ray --kills 50 --seconds 400    # a fit on a cluster of Ray
 
-A run is started, killed by SIGKILL after a random part of the time that an undisturbed run takes,
-and started again, until it ends. Then the next round begins, until there were as many kills. Every
-model is compared with the undisturbed one. The work lost is the time between a kill and the newest
-checkpoint of the run that was killed; one that had none loses the choice of its prior.
+A fit is started, killed by SIGKILL after a random part of the time that an undisturbed one takes,
+and started again, until it ends; then the next one begins. Every model is compared with that of an
+undisturbed fit, byte by byte. The work lost is the time between a kill and the newest checkpoint of
+the run that was killed; one that had none loses what came before it.
+
+Processes of `anchored fit` are forked from one that has imported the package and has not computed
+anything: most of a small fit would be its imports otherwise, and so would most moments of kills.
+
+On Ray the worker that trains, the raylet of its node and the driver are killed in turn
+(`benchmarks.ray_faults`).
+
+A run adds to the record, ``benchmarks/results/faults.json``, after every fit that ended, until
+there were as many kills or its seconds are up. Fits of all runs must be equal to the same bytes,
+which the record knows by their SHA-256.
 """
 
 import argparse
+import dataclasses
+import hashlib
+import importlib
 import json
+import math
+import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from anchored._files import write_whole
+from anchored.cli import app
 from anchored.core.checkpoints import INTERVAL
 
 RECORD = Path(__file__).parent / "results" / "faults.json"
-_COMMAND = (sys.executable, "-c", "from anchored.cli import app; app()")
+
+
+@dataclasses.dataclass
+class Tally:
+    """What all runs of one kind found.
+
+    Attributes
+    ----------
+    rows, members : of the fits.
+    sha256 : of the model of an undisturbed fit.
+    kills : by what was killed.
+    rounds : fits that ended, ``same`` of them with the same bytes.
+    leftovers : fits that left files behind.
+    lost : seconds between the newest checkpoint of a process and its end, of those that had one.
+    undisturbed : seconds of an undisturbed fit in each run.
+    interval : seconds between two checkpoints, at least.
+    """
+
+    rows: int
+    members: int
+    sha256: str
+    kills: dict[str, int] = dataclasses.field(default_factory=dict)
+    rounds: int = 0
+    same: int = 0
+    leftovers: int = 0
+    lost: list[float] = dataclasses.field(default_factory=list)
+    undisturbed: list[float] = dataclasses.field(default_factory=list)
+    interval: float = INTERVAL
+
+    @property
+    def n_kills(self) -> int:
+        return sum(self.kills.values())
+
+    @property
+    def ok(self) -> bool:
+        return self.same == self.rounds and not self.leftovers
+
+    def killed(self, what: str, since: float | None) -> None:
+        self.kills[what] = self.kills.get(what, 0) + 1
+        if since is not None:
+            self.lost.append(round(since, 3))
+
+    def ended(self, model: Path, clean: bool) -> None:
+        self.rounds += 1
+        self.same += digest(model) == self.sha256
+        self.leftovers += not clean
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def write_table(path: Path, n_rows: int, n_columns: int = 8) -> None:
@@ -43,105 +109,152 @@ def write_table(path: Path, n_rows: int, n_columns: int = 8) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def command(table: Path, out: Path, members: int) -> list[str]:
+def arguments(table: Path, out: Path, members: int) -> list[str]:
     given = ["fit", str(table), "--target", "y", "--out", str(out), "--n-members", str(members)]
-    return [*_COMMAND, *given, "--json"]
+    return [*given, "--hidden", "10", "--json"]
 
 
-def run_to_end(table: Path, out: Path, members: int) -> float:
+def forked(arguments: list[str], log: Path) -> int:
+    """The number of a new process that carries out a command of ``anchored``."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        with log.open("wb") as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+            app(arguments, standalone_mode=False)
+        os._exit(0)
+    except BaseException as error:
+        os.write(2, repr(error).encode())
+        os._exit(1)
+
+
+def ended(pid: int, seconds: float) -> int | None:
+    """How a process ended within some seconds, 0 for well; None if it did not."""
+    until = time.monotonic() + seconds
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= until:
+            return None
+        time.sleep(0.005)
+
+
+def run_to_end(arguments: list[str], log: Path) -> float:
     """Seconds of a run that nobody kills."""
     started = time.perf_counter()
-    subprocess.run(command(table, out, members), check=True, capture_output=True)
+    if ended(forked(arguments, log), math.inf):
+        raise RuntimeError(f"A run failed: {log.read_text()[-2000:]}")
     return time.perf_counter() - started
 
 
-def newest_checkpoint(out: Path) -> float | None:
-    """When the newest checkpoint was written."""
-    times = [path.stat().st_mtime for path in out.glob(".checkpoint/*.safetensors")]
-    return max(times, default=None)
+def since_checkpoint(folder: Path, started: float) -> float | None:
+    """Seconds since the newest checkpoint; None if none was written since ``started``."""
+    times = [path.stat().st_mtime for path in folder.glob("*.safetensors")]
+    newest = max(times, default=0.0)
+    return None if newest < started else time.time() - newest
 
 
-def killed_run(table: Path, out: Path, members: int, after: float) -> tuple[bool, float | None]:
-    """Whether it was killed before its end, and the seconds between its checkpoint and the kill.
-
-    None if this run had not written one.
-    """
-    started = time.time()
-    process = subprocess.Popen(
-        command(table, out, members), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    try:
-        _, err = process.communicate(timeout=after)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        kept = newest_checkpoint(out)
-        return True, None if kept is None or kept < started else time.time() - kept
-    if process.returncode:
-        raise RuntimeError(f"A run failed: {err.decode()}")
+def killed_run(
+    arguments: list[str], log: Path, folder: Path, after: float
+) -> tuple[bool, float | None]:
+    """Whether it was killed before its end, and the seconds since its newest checkpoint."""
+    started, pid = time.time(), forked(arguments, log)
+    code = ended(pid, after)
+    if code is None:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return True, since_checkpoint(folder, started)
+    if code:
+        raise RuntimeError(f"A run failed: {log.read_text()[-2000:]}")
     return False, None
 
 
-def same_model(one: Path, other: Path) -> bool:
-    return (one / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
+def clean(out: Path) -> bool:
+    """Whether nothing but results was left."""
+    return not any(path.name.startswith(".") for path in out.iterdir())
 
 
-def leftovers(out: Path) -> list[str]:
-    return sorted(path.name for path in out.iterdir() if path.name.startswith("."))
+Keep = Callable[[Tally], None]
 
 
-def faults(n_kills: int, n_rows: int, members: int, seconds: float, seed: int = 0) -> dict:
-    """Kills until there are ``n_kills`` or the time is up; the last round is always finished."""
-    rng, ended = np.random.default_rng(seed), time.perf_counter() + seconds
-    with tempfile.TemporaryDirectory() as folder:
-        table, clean, out = (Path(folder) / name for name in ("table.csv", "clean", "killed"))
+def fits(kept: Tally | None, n_kills: int, n_rows: int, members: int, ends: float, keep: Keep):
+    """Kills of ``anchored fit`` until there are ``n_kills``; the last fit is always finished."""
+    for name in ("anchored.cli._fitting", "anchored.estimators", "anchored.reporting"):
+        importlib.import_module(name)
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        table, out, log = home / "table.csv", home / "killed", home / "log"
         write_table(table, n_rows)
-        run_to_end(table, clean, members)  # compiles
-        shutil.rmtree(clean)
-        takes = run_to_end(table, clean, members)
-        kills = rounds = same = 0
-        lost, unclean = [], 0
-        while kills < n_kills and time.perf_counter() < ended:
+        run_to_end(arguments(table, home / "first", members), log)  # compiles
+        takes = run_to_end(arguments(table, home / "clean", members), log)
+        tally = begun(kept, n_rows, members, home / "clean" / "model.safetensors", takes)
+        rng = np.random.default_rng(tally.n_kills)  # other moments in every run
+        while tally.n_kills < n_kills and time.monotonic() < ends:
             finished = False
             while not finished:
-                more = kills < n_kills and time.perf_counter() < ended
+                more = tally.n_kills < n_kills and time.monotonic() < ends
                 after = rng.uniform(0, takes) if more else 1e6
-                killed, since = killed_run(table, out, members, after)
-                kills += killed
+                given = arguments(table, out, members)
+                killed, since = killed_run(given, log, out / ".checkpoint", after)
+                if killed:
+                    tally.killed("process", since)
                 finished = not killed
-                if since is not None:
-                    lost.append(since)
-            rounds += 1
-            same += same_model(clean, out)
-            unclean += bool(leftovers(out))
+            tally.ended(out / "model.safetensors", clean(out))
             shutil.rmtree(out)
-    return {
-        "kills": kills,
-        "rounds": rounds,
-        "same_models": same,
-        "rounds_with_leftovers": unclean,
-        "undisturbed_seconds": takes,
-        "kills_after_a_checkpoint": len(lost),
-        "median_seconds_since_checkpoint": float(np.median(lost)) if lost else None,
-        "most_seconds_since_checkpoint": float(np.max(lost)) if lost else None,
-        "interval": INTERVAL,
-        "rows": n_rows,
-        "members": members,
-    }
+            keep(tally)
+    return tally
+
+
+def begun(kept: Tally | None, n_rows: int, members: int, model: Path, takes: float) -> Tally:
+    """The tally of earlier runs of the same fit, or a new one."""
+    found = digest(model)
+    if kept is None or (kept.rows, kept.members) != (n_rows, members):
+        return Tally(n_rows, members, found, undisturbed=[round(takes, 2)])
+    if kept.sha256 != found:
+        raise RuntimeError(
+            "An undisturbed fit differs from that of earlier runs, by other code say; --again "
+            "starts the record anew."
+        )
+    kept.undisturbed.append(round(takes, 2))
+    return kept
+
+
+def recorded(path: Path) -> dict:
+    """The record as it is now: the two parts may be measured at the same time."""
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("part", choices=("fit", "ray"))
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=6_000)
-    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--rows", type=int, default=60)
+    parser.add_argument("--members", type=int, help="2 by default, and 10 on Ray: two chunks")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop killing after this long")
+    parser.add_argument("--again", action="store_true", help="start the record anew")
+    parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
-    found = faults(given.kills, given.rows, given.members, given.seconds)
-    print(json.dumps(found, indent=2))
-    runs = json.loads(RECORD.read_text()) if RECORD.exists() else []
-    write_whole(RECORD, (json.dumps([*runs, found], indent=2) + "\n").encode())
-    if found["same_models"] < found["rounds"] or found["rounds_with_leftovers"]:
+    found = recorded(given.record).get(given.part)
+    kept = None if found is None or given.again else Tally(**found)
+
+    def keep(tally: Tally) -> None:
+        record = recorded(given.record) | {given.part: dataclasses.asdict(tally)}
+        write_whole(given.record, (json.dumps(record, indent=2) + "\n").encode())
+
+    ends = time.monotonic() + given.seconds
+    members = given.members or {"fit": 2, "ray": 10}[given.part]
+    if given.part == "fit":
+        tally = fits(kept, given.kills, given.rows, members, ends, keep)
+    else:
+        from benchmarks.ray_faults import ray_fits
+
+        tally = ray_fits(kept, given.kills, given.rows, members, ends, keep)
+    print(json.dumps(dataclasses.asdict(tally)))
+    print(f"{tally.n_kills} kills, {tally.same} of {tally.rounds} models the same", os.getloadavg())
+    if not tally.ok:
         sys.exit("A model differs from the undisturbed one, or files were left.")
 
 

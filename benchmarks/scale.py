@@ -1,185 +1,109 @@
-"""Rows beyond memory, and members over workers: what they cost. ``python -m benchmarks.scale``
+"""Members over workers of Ray: what they gain and cost. ``python -m benchmarks.scale`` (needs ray)
 
-    python -m benchmarks.scale rows --rows 20000000   # Parquet, made here, about 160 bytes a row
-    python -m benchmarks.scale workers --members 20   # needs ray
-
-``rows`` fits a regression to all rows from Parquet and to a tenth of them in memory, each in a
-process of its own, and takes the peaks of their memory: anonymous memory is what the process
-holds; the whole peak has the pages of the mapped file too, which the system takes back when it
-needs them. ``workers`` trains an ensemble on one worker of Ray with one core, and on two.
+An ensemble of 20 members is trained three times, each time in new processes: here on one core, by
+one worker of Ray with one core, and by two of them. The number of steps is such that the first
+takes about as long as asked. Compiled programs are kept on disk, as `anchored fit` does it. The
+overhead is what one worker takes longer than this process, the start of Ray included or not. The
+record is ``benchmarks/results/scale.json``.
 """
 
 import argparse
 import json
-import shutil
+import os
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
 
 from anchored._files import write_whole
+from anchored.cli import compile_cache
+from benchmarks.serving import busy_cores
 
 RECORD = Path(__file__).parent / "results" / "scale.json"
-N_COLUMNS, _FILE_ROWS = 20, 1_000_000
+N_ROWS, _FEW = 20_000, 200
+_ONE_CORE = {"OMP_NUM_THREADS": "1", "NPROC": "1"}
 
 
-def write_rows(folder: Path, n_rows: int) -> int:
-    """Parquet files of numbers, two categories and a date; their bytes."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    towns = pa.array(["north", "south", "east", "west"])
-    for i, first in enumerate(range(0, n_rows, _FILE_ROWS)):
-        rng, n = np.random.default_rng(i), min(_FILE_ROWS, n_rows - first)
-        x = rng.normal(size=(n, N_COLUMNS - 3))
-        town, lift = rng.integers(4, size=n), rng.integers(2, size=n)
-        day = rng.integers(0, 4_000, n).astype("datetime64[D]")
-        y = np.sin(2 * x[:, 0]) + x[:, 1] * (town == 0) + lift + 0.3 * rng.normal(size=n)
-        columns = {f"x{j}": x[:, j] for j in range(x.shape[1])} | {
-            "town": pa.DictionaryArray.from_arrays(town.astype(np.int32), towns),
-            "lift": pa.array(np.where(lift, "yes", "no")),
-            "day": pa.array(day),
-            "y": y,
-        }
-        pq.write_table(pa.table(columns), folder / f"part-{i:03}.parquet", row_group_size=100_000)
-    return sum(path.stat().st_size for path in folder.iterdir())
-
-
-def _memory(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line.split()[1] for line in lines if line.startswith(name)))
-
-
-def measured_fit(folder: str, streamed: bool, members: int, most: float) -> dict:
-    """In this process: seconds and peaks of a fit, and its error on some rows.
-
-    Each training is cut to ``most`` seconds; what it costs to bring rows to it does not change.
-    """
-    from anchored import AnchoredRegressor
-    from anchored.estimators.streams import opened_rows
-    from anchored.tables import memory
-    from anchored.tables.streams import Stream
-
-    stream, peak, ended = Stream.of(folder), [0], threading.Event()
-    available = memory.available
-
-    def watch() -> None:
-        while not ended.wait(0.02):
-            peak[0] = max(peak[0], _memory("RssAnon"))
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    started = time.perf_counter()
-    memory.available = (lambda: 1e8) if streamed else available  # a machine with little of it
-    model = AnchoredRegressor(n_members=members, random_state=0, max_seconds=most)
-    with opened_rows(model, stream, "y") as (x, y):
-        reading = time.perf_counter() - started
-        memory.available = available
-        started = time.perf_counter()
-        model.fit(x, y)
-    seconds = time.perf_counter() - started
-    steps = int(model.ensemble_.info.steps[-1])
-    test = stream.sample(20_000, seed=1)
-    started = time.perf_counter()
-    mean = model.predict(test.without(["y"]))
-    predicting = time.perf_counter() - started
-    ended.set()
-    thread.join()
-    return {
-        "rows": stream.total,
-        "streamed": streamed,
-        "reading_seconds": reading,
-        "read_rows_a_second": stream.total / reading,
-        "fit_seconds": seconds,
-        "most_seconds_of_a_training": most,
-        "steps": steps,
-        "members": members,
-        "peak_anonymous_bytes": peak[0],
-        "peak_bytes": _memory("VmHWM"),
-        "rmse": float(np.sqrt(np.mean((mean - test.columns["y"]) ** 2))),
-        "predicted_rows_a_second": test.n_rows / predicting,
-    }
-
-
-def _in_process(*arguments: str) -> dict:
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.scale", *arguments]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def rows(n_rows: int, members: int, most: float) -> dict:
-    folder = Path(tempfile.mkdtemp(prefix="anchored-scale-"))
-    try:
-        whole, tenth = folder / "whole", folder / "tenth"
-        whole.mkdir()
-        tenth.mkdir()
-        size = write_rows(whole, n_rows)
-        write_rows(tenth, n_rows // 10)
-        given = ("--members", str(members), "--seconds", str(most))
-        streamed = _in_process("fit", str(whole), "--streamed", *given)
-        # The same rows both ways: what reading costs.
-        in_memory = _in_process("fit", str(tenth), *given)
-        again = _in_process("fit", str(tenth), "--streamed", *given)
-        return {"parquet_bytes": size, "fits": [streamed, in_memory, again]}
-    finally:
-        shutil.rmtree(folder)
-
-
-def workers(members: int, n_rows: int = 20_000) -> dict:
-    """Seconds of one ensemble on one worker of Ray and on two, after a first one that compiles."""
+def trained(n_workers: int, members: int, n_steps: int) -> dict[str, float]:
+    """Seconds of one ensemble in this process (no workers) or on Ray."""
     import jax
-    import ray
 
     from anchored import MLP, Data, Gaussian, Prior, Schedule, fit_ensemble
     from anchored.cluster import RayExecutor
 
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(n_rows, 20)).astype(np.float32)
+    x = rng.normal(size=(N_ROWS, 20)).astype(np.float32)
     data, network = Data.make(x, np.sin(2 * x[:, 0])), MLP((50, 50))
-    prior, found = Prior.for_network(network, data.x[:1]), {}
-    schedule = Schedule.of_steps(6_000, n_rows, 200, 0.01)
-    for n_workers in (1, 2):
-        ray.init(num_cpus=n_workers, include_dashboard=False, log_to_driver=False)
-        for turn in ("first", "second"):
-            started = time.perf_counter()
-            fit_ensemble(
-                jax.random.key(0),
-                network,
-                prior,
-                Gaussian(0.1),
-                data,
-                n_members=members,
-                schedule=schedule,
-                executor=RayExecutor(),
-            )
-            found[f"{n_workers} workers, {turn}"] = time.perf_counter() - started
-        ray.shutdown()
-    found["speed_up"] = found["1 workers, second"] / found["2 workers, second"]
-    return found
+    prior, starting = Prior.for_network(network, data.x[:1]), 0.0
+    if n_workers:
+        import ray
+
+        started = time.perf_counter()
+        ray.init(num_cpus=n_workers, include_dashboard=False, log_to_driver=False,
+                 _node_ip_address="127.0.0.1")  # fmt: skip
+        starting = time.perf_counter() - started
+    started = time.perf_counter()
+    ensemble = fit_ensemble(
+        jax.random.key(0),
+        network,
+        prior,
+        Gaussian(0.1),
+        data,
+        n_members=members,
+        schedule=Schedule.of_steps(n_steps, N_ROWS, 200, 0.01),
+        executor=RayExecutor() if n_workers else None,
+    )
+    seconds = time.perf_counter() - started
+    total = float(sum(np.abs(np.asarray(leaf)).sum() for leaf in jax.tree.leaves(ensemble.params)))
+    return {"seconds": seconds, "starting": starting, "sum": total}
+
+
+def _in_process(n_workers: int, members: int, n_steps: int) -> dict[str, float]:
+    given = ["--workers", str(n_workers), "--members", str(members), "--steps", str(n_steps)]
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.scale", *given]
+    env = os.environ | (_ONE_CORE if n_workers == 0 else {})
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=env)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measured(members: int, seconds: float) -> dict:
+    """All three, one after another."""
+    compile_cache.switch_on()  # for the processes that are started here
+    _in_process(0, members, _FEW)  # compiles
+    _in_process(1, members, _FEW)
+    few, more = (_in_process(0, members, n)["seconds"] for n in (_FEW, 6 * _FEW))
+    n_steps = int(seconds / ((more - few) / (5 * _FEW)))
+    load = busy_cores()
+    found = {n: _in_process(n, members, n_steps) for n in (0, 1, 2)}
+    here, one, two = (found[n]["seconds"] for n in (0, 1, 2))
+    return {
+        "members": members,
+        "steps": n_steps,
+        "load_before": load,
+        "here_seconds": here,
+        "one_worker_seconds": one,
+        "two_workers_seconds": two,
+        "ray_starts_in_seconds": found[1]["starting"],
+        "overhead_seconds": one - here,
+        "speed_up": one / two,
+        "share_of_ideal": one / two / 2,
+        "same_members": len({found[n]["sum"] for n in found}) == 1,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=("rows", "workers", "fit"))
-    parser.add_argument("folder", nargs="?")
-    parser.add_argument("--rows", type=int, default=20_000_000)
-    parser.add_argument("--members", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=1e9, help="most of a training")
-    parser.add_argument("--streamed", action="store_true")
+    parser.add_argument("--members", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the fit in one process")
+    parser.add_argument("--workers", type=int, help="one measurement, in this process")
+    parser.add_argument("--steps", type=int, default=_FEW)
     given = parser.parse_args()
-    if given.part == "fit":
-        print(json.dumps(measured_fit(given.folder, given.streamed, given.members, given.seconds)))
+    if given.workers is not None:
+        print(json.dumps(trained(given.workers, given.members, given.steps)))
         return
-    if given.part == "rows":
-        found = rows(given.rows, given.members, given.seconds)
-    else:
-        found = workers(given.members)
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    text = json.dumps(record | {given.part: found}, indent=2) + "\n"
+    text = json.dumps(measured(given.members, given.seconds), indent=2) + "\n"
     write_whole(RECORD, text.encode())
     print(text, end="")
 

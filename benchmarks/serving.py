@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import functools
+import gc
 import importlib.util
 import json
 import os
@@ -105,6 +106,8 @@ async def harass(url: str, n_requests: int, seed: int = 0, n_clients: int = 20) 
 
 def measure_service(path: str) -> list[Line]:
     question = single_rows(1)[0]
+    gc.collect()
+    gc.freeze()  # or collections of garbage here would count as delays of the service
     with service_process(path) as (url, process):
         asyncio.run(delays(url, 2.0, CONNECTIONS))
         most, _ = asyncio.run(delays(url, 10.0, CONNECTIONS))
@@ -132,6 +135,14 @@ def measure_service(path: str) -> list[Line]:
         Line("  memory gained", gained, "MB", 50.0, False),
         Line("  the same answer after them", float(same), "", 1.0, True),
     ]
+
+
+def busy_cores(seconds: float = 3.0) -> float:
+    """Cores that other programs keep busy, seen while this one does nothing.
+
+    The load of the system is an average over the last minute, this program's own work included.
+    """
+    return psutil.cpu_percent(seconds) / 100 * (os.cpu_count() or 1)
 
 
 def _cpu_seconds(process: psutil.Process) -> float:
@@ -209,7 +220,7 @@ def main() -> int:
         path = str(Path(folder) / "model.safetensors")
         model = fitted(Path(path), epochs=40)
         for part in given.parts:
-            of_part = {"load before": os.getloadavg()[0]}
+            of_part: dict = {"load before": busy_cores()}
             if part == "engines":
                 of_part["rows"] = given.rows
                 lines = measure_engines(path, model, given.rows)

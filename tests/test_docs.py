@@ -159,6 +159,22 @@ def test_the_page_on_serving_is_the_recorded_one():
     assert with_section(text, serving.section(*records)) == text
 
 
+def test_the_page_on_scale_is_the_recorded_one():
+    from benchmarks import scale_page
+
+    text = scale_page.PAGE.read_text(encoding="utf-8")
+    assert scale_page.page(text) == text
+
+
+def test_the_memory_of_a_plan_is_the_recorded_one():
+    from benchmarks import large_fits, memory
+
+    from anchored.tables.memory import PLAIN_BYTES, RAMPED_BYTES, UNREAD_ROW_BYTES
+
+    records = (json.loads(b.RECORD.read_text()) for b in (memory, large_fits))
+    assert memory.constants(*records) == (RAMPED_BYTES, PLAIN_BYTES, UNREAD_ROW_BYTES)
+
+
 def test_where_error_bars_are_weaker_is_the_recorded_one():
     from benchmarks import weak_spots
 

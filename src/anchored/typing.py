@@ -80,6 +80,17 @@ class Likelihood(Protocol):
         ...
 
 
+class Work(NamedTuple):
+    """What is to be done for each of some pieces: ``function(shared, piece, report)``."""
+
+    function: Callable
+    shared: Any
+    pieces: list
+
+
+OnProgress = Callable[[int, Any], None]  # a piece's place, and what was reported of it
+
+
 class Executor(Protocol):
     """Trains chunks of members: workers of a cluster, or this process."""
 
@@ -88,15 +99,8 @@ class Executor(Protocol):
         """Members in a chunk; None for as many as one program trains on one machine."""
         ...
 
-    def map(
-        self,
-        function: Callable,
-        shared: Any,
-        pieces: list,
-        on_progress: Callable[[int, Any], None] | None,
-    ) -> list:
-        """Call ``function(shared, piece, report)`` for every piece, and return the results in
-        order.
+    def map(self, work: Work, on_progress: OnProgress | None) -> list:
+        """Call the function of ``work`` for every piece, and return the results in order.
 
         What the function passes to ``report`` reaches ``on_progress`` with the number of the piece.
         """

@@ -13,7 +13,7 @@ import optax
 import pytest
 
 from anchored import MLP, Data, Gaussian, Prior, Schedule, StudentT, fit_ensemble
-from anchored.core import checkpoints, training
+from anchored.core import checkpoints, storage, training
 from anchored.core.checkpoints import Checkpoint
 from anchored.core.loss import Folds
 from anchored.core.members import OneByOne
@@ -203,7 +203,7 @@ def test_a_full_disk_is_said_once_and_training_goes_on(tmp_path, monkeypatch):
     def full(*args):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(checkpoints.tensors, "write_whole", full)
+    monkeypatch.setattr(storage, "write_whole", full)
     with pytest.warns(CheckpointWarning, match=r"\(No space left on device\)") as caught:
         found = fit(data, place(tmp_path))
     assert len(caught) == 1
@@ -225,11 +225,11 @@ def test_writing_waits_for_its_interval_and_for_its_cost(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints.time, "perf_counter", lambda: clock[0])
     writes = []
 
-    def write(path, fields, arrays):
+    def write(folder, name, content):
         writes.append(clock[0])
         clock[0] += 0.5  # seconds that a file takes
 
-    monkeypatch.setattr(checkpoints.tensors, "write", write)
+    monkeypatch.setattr(storage.LocalFolder, "write", write)
     keeper = checkpoints.Keeper(Checkpoint(tmp_path), {})
     for _ in range(10_000):
         clock[0] += 0.01

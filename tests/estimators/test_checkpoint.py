@@ -10,7 +10,6 @@ from anchored import AnchoredClassifier, AnchoredRegressor
 from anchored.core import checkpoints, training
 from anchored.core.checkpoints import Checkpoint
 from anchored.errors import CheckpointWarning
-from anchored.estimators import planning
 from anchored.tables import memory
 from tests.core.test_checkpoints import Killed
 
@@ -113,6 +112,22 @@ def test_classes_have_a_plan_too(tmp_path):
 def test_rows_that_do_not_fit_in_memory_are_refused_before_work(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1e4)
     x, y = problem()
-    need = planning.RAMPED_BYTES * 260 * 2
+    need = memory.RAMPED_BYTES * 260 * 2
     with pytest.raises(MemoryError, match=rf"needs about {need / 1e3:.0f} kB of memory, and 10 kB"):
         AnchoredRegressor(**QUICK).fit(x, y)
+
+
+def test_trials_of_a_classifier_are_not_trained_again(tmp_path, kill, monkeypatch):
+    x, y = problem(520)
+    y = (y > 0).astype(int)
+    quick = QUICK | {"epochs": 4, "hidden": (8,)}  # two trials: of two priors
+    whole = saved(AnchoredClassifier(**quick).fit(x, y), tmp_path / "whole")
+    kill("trial-1", 1)
+    with pytest.raises(Killed):
+        AnchoredClassifier(**quick, checkpoint=Checkpoint(tmp_path / "kept")).fit(x, y)
+    names = {path.name.partition(".")[0] for path in (tmp_path / "kept").iterdir()}
+    assert names == {"trial-0", "trial-1"}
+    kill("trial-0", 0)  # is not written again
+    again = AnchoredClassifier(**quick, checkpoint=tmp_path / "kept").fit(x, y)
+    assert saved(again, tmp_path / "killed") == whole
+    assert not (tmp_path / "kept").exists()

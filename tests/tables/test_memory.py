@@ -1,10 +1,12 @@
-"""Tables that are too large are refused before they are read."""
+"""Tables that are too large are refused before they are read; freed memory is given back."""
 
 import gzip
 import io
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -60,3 +62,20 @@ def test_what_the_system_allows():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["True", "True"]
+
+
+def held() -> int:
+    """Bytes of memory that is no file's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith("RssAnon")))
+
+
+@pytest.mark.skipif(memory._trim() is None, reason="needs the C library of GNU")
+def test_what_was_freed_is_given_back_to_the_system():
+    arrays = [np.ones(2**13) for _ in range(2_000)]  # 64 kB each, of the heap
+    full = held()
+    last = np.ones(2**13)  # above them, so that the heap cannot shrink by itself
+    arrays.clear()
+    memory.give_back()
+    assert held() < full - 100e6
+    assert last.all()

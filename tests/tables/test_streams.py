@@ -66,14 +66,23 @@ def test_features_are_those_of_the_frame(folder, tmp_path):
         Stream.of(folder),
         "price",
         encoder,
-        np.asarray,
+        "regression",
         tmp_path / "x",
         leave_out=np.array([9, 200]),
     )
     kept = np.delete(np.arange(400), [0, 1, 2, 3, 4, 9, 200])
     np.testing.assert_array_equal(rows.x, encoder.transform(table)[kept].astype(np.float32))
     np.testing.assert_array_equal(rows.y, frame()["price"].to_numpy()[kept])
+    assert isinstance(rows.y, np.memmap)  # which takes no memory
     assert rows.n_dropped == 5
+
+
+def test_a_number_beyond_single_precision_is_refused(tmp_path):
+    rows = pd.DataFrame({"size": [1.0, 2.0, 1e60], "price": [1.0, 2.0, 3.0]})
+    rows.to_parquet(tmp_path / "rows.parquet")
+    encoder = Encoder.fit(as_table(rows).without(["price"]))
+    with pytest.raises(TableError, match=r"1e\+60, which single precision cannot hold"):
+        encoded(Stream.of(tmp_path), "price", encoder, "regression", tmp_path / "x")
 
 
 def test_a_sample_has_rows_of_all_files(folder):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from anchored.tables.plan import Plan, make_plan, targets_of
+from anchored.tables.plan import Plan, make_plan
 from anchored.tables.streams import Stream, check_target, encoded
 
 
@@ -34,14 +34,7 @@ def stream_plan(stream: Stream, target: str, task: str | None, keep, seed: int) 
     held = sample.row_numbers[plan.test_rows - 1]
     with tempfile.TemporaryDirectory(prefix="anchored-") as folder:
         path = Path(folder) / "features.float32"
-        rows = encoded(
-            stream,
-            target,
-            plan.encoder,
-            lambda cells: targets_of(cells, plan.task, target),
-            path,
-            held - 1,
-        )
+        rows = encoded(stream, target, plan.encoder, plan.task, path, held - 1)
         note = f"The table is larger than memory: {len(sample):,} rows decide how columns are read."
         yield dataclasses.replace(
             plan,

@@ -72,6 +72,13 @@ def fit(
         bool,
         typer.Option(help="Continue from the checkpoint of a run that was stopped."),
     ] = True,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or URL (file, s3, gs, ...) for checkpoints; by default in the folder of "
+            "the model. With --executor it must be one that all workers share."
+        ),
+    ] = None,
     executor: Annotated[
         str | None, typer.Option(help="Where the members are trained: ray, or ray://host:port.")
     ] = None,
@@ -100,10 +107,12 @@ def fit(
         _check_method(method, settings, plan)
         _check_scale(target_scale, plan)
         if dry_run:
-            folder = {"checkpoint": out / _CHECKPOINT}
+            folder = {"checkpoint": checkpoint or out / _CHECKPOINT}
             _say_dry_run(table[0], plan, parameters | folder, as_json)
         else:
-            _carry_out(table[0], plan, parameters, out, resume, coverage, as_json)
+            make_folder(out, clean=True)
+            place = _place(checkpoint or out / _CHECKPOINT, resume)
+            _carry_out(table[0], plan, parameters, out, place, coverage, as_json)
 
 
 @contextmanager
@@ -132,14 +141,12 @@ def _planned(tables: list[str], target: str | None, **how) -> Iterator[Any]:
         yield plan
 
 
-def _carry_out(table: str, plan, parameters: dict, out: Path, resume, coverage, as_json) -> None:
+def _carry_out(table: str, plan, parameters: dict, out: Path, place, coverage, as_json) -> None:
     """Train, test and write."""
     from anchored.cli import _fitting
 
     started = time.perf_counter()
     max_seconds = parameters["max_seconds"]
-    make_folder(out, clean=True)
-    place = _place(out, resume)
     if not as_json:
         widths = parameters.get("hidden")
         seconds = _fitting.expected_seconds(plan, parameters["n_members"], widths)
@@ -172,14 +179,18 @@ def _say_dry_run(table: str, plan, parameters: dict[str, Any], as_json: bool) ->
     typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))
 
 
-def _place(out: Path, resume: bool):
+def _place(where: str | Path, resume: bool):
     """Where trainings are kept until the files are written."""
     from anchored.core.checkpoints import Checkpoint
+    from anchored.core.storage import folder_of
 
     def say(line: str) -> None:
         typer.echo(f"anchored: {line}", err=True)
 
-    place = Checkpoint(out / _CHECKPOINT, say=say)
+    try:
+        place = Checkpoint(folder_of(where), say=say)
+    except (ValueError, ImportError) as error:
+        fail(f"--checkpoint: {error}")
     if not resume:
         place.clear_all()
     elif place.exists():

@@ -1,9 +1,10 @@
 """Chunks of members one after another in this process: what workers do, without workers."""
 
 import dataclasses
-from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+from anchored.typing import OnProgress, Work
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,17 +18,12 @@ class LocalExecutor:
 
     chunk: int | None = None
 
-    def map(
-        self,
-        function: Callable,
-        shared: Any,
-        pieces: list,
-        on_progress: Callable[[int, Any], None] | None,
-    ) -> list:
-        """Call ``function(shared, piece, report)`` for every piece, one after another."""
+    def map(self, work: Work, on_progress: OnProgress | None) -> list:
+        """Call the function for every piece, one after another."""
 
         def report(i: int, progress: Any) -> None:
             if on_progress is not None:
                 on_progress(i, progress)
 
+        function, shared, pieces = work
         return [function(shared, piece, partial(report, i)) for i, piece in enumerate(pieces)]

@@ -6,6 +6,7 @@ started again. Every worker runs JAX on as many threads as it has been given cor
 """
 
 import dataclasses
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from anchored.core.rows import HostRows
+from anchored.typing import OnProgress, Work
 
 _LOOK_SECONDS = 0.5  # between two looks at the progress of workers
 _MISSING = (
@@ -38,25 +40,20 @@ class RayExecutor:
     max_retries: int = 5
     chunk: int | None = None
 
-    def map(
-        self,
-        function: Callable,
-        shared: Any,
-        pieces: list,
-        on_progress: Callable[[int, Any], None] | None,
-    ) -> list:
-        """``function(shared, piece, report)`` of every piece, each a task."""
+    def map(self, work: Work, on_progress: OnProgress | None) -> list:
+        """Each piece a task."""
         ray = _ray()
         if not ray.is_initialized():
             ray.init(address=self.address, log_to_driver=False, include_dashboard=False)
-        threads = str(max(1, int(self.num_cpus)))
-        env = {"env_vars": {"OMP_NUM_THREADS": threads, "NPROC": threads}}
-        how = {"num_cpus": self.num_cpus, "max_retries": self.max_retries, "runtime_env": env}
-        task = ray.remote(**how)(_task)
+        threads = max(1, int(self.num_cpus))
+        task = ray.remote(num_cpus=self.num_cpus, max_retries=self.max_retries)(_task)
         board = None if on_progress is None else ray.remote(num_cpus=0, max_restarts=-1)(_Board)
         board = None if board is None else board.remote()
-        put = ray.put(_sendable(shared))
-        tasks = [task.remote(function, put, piece, i, board) for i, piece in enumerate(pieces)]
+        put = ray.put(_sendable(work.shared))
+        tasks = [
+            task.remote(work.function, put, piece, i, board, threads)
+            for i, piece in enumerate(work.pieces)
+        ]
         waiting = tasks
         while waiting:
             _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_LOOK_SECONDS)
@@ -87,7 +84,7 @@ class _Board:
         return found
 
 
-def _pass_on(ray: Any, board: Any, on_progress: Callable[[int, Any], None]) -> None:
+def _pass_on(ray: Any, board: Any, on_progress: OnProgress) -> None:
     try:
         found = ray.get(board.read.remote(), timeout=_LOOK_SECONDS)
     except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
@@ -96,8 +93,14 @@ def _pass_on(ray: Any, board: Any, on_progress: Callable[[int, Any], None]) -> N
         on_progress(i, progress)
 
 
-def _task(function: Callable, shared: Any, piece: Any, i: int, board: Any) -> Any:
-    """What a worker does."""
+def _task(function: Callable, shared: Any, piece: Any, i: int, board: Any, threads: int) -> Any:
+    """What a worker does.
+
+    An environment of Ray's would say the threads too, but only to workers that it starts for it:
+    those that wait already would be of no use.
+    """
+    for name in ("OMP_NUM_THREADS", "NPROC"):  # JAX starts its threads at the first computation
+        os.environ[name] = str(threads)
 
     def report(progress: Any) -> None:
         if board is not None:

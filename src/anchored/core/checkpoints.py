@@ -13,11 +13,13 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from anchored.core.storage import Folder, LocalFolder, folder_of
 from anchored.errors import CheckpointWarning, ModelFileError
 from anchored.model import tensors
 
@@ -25,6 +27,7 @@ INTERVAL = 2.0  # seconds between two files, at least ...
 _TIMES_COST = 20.0  # ... and times what the last one took: 5 % of the time
 _VERSION = 1  # of what a file holds
 _SLOTS = (0, 1)
+_END = ".safetensors"
 
 Marks = dict[str, str]  # what is fingerprinted, and its fingerprint
 
@@ -47,24 +50,24 @@ class Checkpoint:
 
     Parameters
     ----------
-    folder : where the files are; it is made when the first is written.
+    folder : where the files are, a path, a URL or a `Folder`; it is made when the first is written.
     name : of this training; several may share a folder.
     say : is called with a sentence about what could not be read or written; warns if not given.
     interval : seconds between two files, at least.
     """
 
-    folder: Path
+    folder: Path | str | Folder
     name: str = "members"
     say: Callable[[str], None] = _warned
     interval: float = INTERVAL
     _said: set[str] = dataclasses.field(default_factory=set, compare=False, repr=False)
 
     @classmethod
-    def of(cls, given: "Checkpoint | str | Path | None") -> "Checkpoint | None":
-        """A path is that of a folder."""
+    def of(cls, given: "Checkpoint | Folder | str | Path | None") -> "Checkpoint | None":
+        """A path or a URL is that of a folder; one that cannot be read is refused here."""
         if given is None or isinstance(given, Checkpoint):
             return given
-        return cls(Path(given))
+        return cls(folder_of(given))
 
     def part(self, name: str) -> "Checkpoint":
         """Another training in the same folder."""
@@ -72,7 +75,20 @@ class Checkpoint:
 
     def exists(self) -> bool:
         """Whether the folder holds files of any training."""
-        return self.folder.is_dir() and any(self.folder.glob("*.safetensors"))
+        try:
+            return any(name.endswith(_END) for name in self.files.names())
+        except OSError:
+            return False
+
+    @property
+    def files(self) -> Folder:
+        """The folder as one that reads and writes."""
+        return folder_of(self.folder)
+
+    def elsewhere(self) -> "Folder":
+        """The folder as other processes find it, wherever they run."""
+        files = self.files
+        return LocalFolder(files.path.absolute()) if isinstance(files, LocalFolder) else files
 
     def tell(self, sentence: str) -> None:
         """Say a sentence, once."""
@@ -85,14 +101,11 @@ class Checkpoint:
         found: list[Saved] = []
         other: set[str] = set()
         damaged: list[str] = []
-        for slot in _SLOTS:
-            path = self._path(slot)
-            if not path.is_file():
-                continue
+        for name in self._kept():
             try:
-                theirs, saved = _read(path)
-            except ModelFileError:
-                damaged.append(str(path))
+                theirs, saved = _read(self.files.read(name))
+            except (ModelFileError, OSError):
+                damaged.append(f"{self.folder}/{name}")
                 continue
             different = {name for name in marks if theirs.get(name) != marks[name]}
             other |= different
@@ -112,39 +125,54 @@ class Checkpoint:
         """Write a state in place of the older of two, if it can be done."""
         fields = {"version": _VERSION, "number": saved.number, "marks": marks, "run": saved.fields}
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            tensors.write(self._path(saved.number % len(_SLOTS)), fields, saved.arrays)
+            content = tensors.packed(fields, saved.arrays)
+            self.files.write(self._file(saved.number % len(_SLOTS)), content)
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
             self.tell(
-                f"No checkpoint can be written to {self.folder} ({why}). Training continues, and "
-                "earlier checkpoints are kept."
+                f"No checkpoint can be written to {self.folder} ({_why(error)}). Training "
+                "continues, and earlier checkpoints are kept."
             )
 
     def clear(self) -> None:
         """Take away the files of this training, and the folder if nothing else is in it."""
-        self._remove(f"{self.name}.[01].safetensors")
+        self._remove(self.name)
 
     def clear_all(self) -> None:
         """Take away the files of all trainings, and the folder if nothing else is in it."""
-        self._remove("*.[01].safetensors")
+        self._remove("*")
 
-    def _remove(self, pattern: str) -> None:
+    def _remove(self, training: str) -> None:
+        pattern = f"{training}.[01]{_END}"
         try:
-            for path in [*self.folder.glob(pattern), *self.folder.glob(f".{pattern}.*.part")]:
-                path.unlink(missing_ok=True)
-            if self.folder.is_dir() and not any(self.folder.iterdir()):
-                self.folder.rmdir()
+            names = self.files.names()
+            some = [n for n in names if fnmatch(n, pattern) or fnmatch(n, f".{pattern}.*.part")]
+            self.files.remove(some)
         except OSError as error:
-            self.tell(f"Checkpoints in {self.folder} cannot be removed ({error.strerror}).")
+            self.tell(f"Checkpoints in {self.folder} cannot be removed ({_why(error)}).")
 
-    def _path(self, slot: int) -> Path:
-        return self.folder / f"{self.name}.{slot}.safetensors"
+    def _kept(self) -> list[str]:
+        """Names of the files of this training that there are."""
+        try:
+            names = set(self.files.names())
+        except OSError as error:
+            self.tell(
+                f"Checkpoints in {self.folder} cannot be read ({_why(error)}); {self.name!r} "
+                "starts anew."
+            )
+            return []
+        return [name for name in map(self._file, _SLOTS) if name in names]
+
+    def _file(self, slot: int) -> str:
+        return f"{self.name}.{slot}{_END}"
 
 
-def _read(path: Path) -> tuple[Marks, Saved]:
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _read(content: bytes) -> tuple[Marks, Saved]:
     """The fingerprints of a file, and the state; a `ModelFileError` if it is damaged."""
-    fields, arrays = tensors.read(path)
+    fields, arrays = tensors.unpacked(content)
     if fields.whole("version") != _VERSION:
         raise ModelFileError("it was written by another version.")
     number, marks = fields.whole("number"), fields.plain_object("marks")

@@ -22,7 +22,7 @@ from anchored.core.rows import Data
 from anchored.core.training import OnCheck, Progress, Schedule, TrainInfo
 from anchored.core.tree import on_device, take_members
 from anchored.errors import bad_value
-from anchored.typing import Executor, Params
+from anchored.typing import Executor, Params, Work
 
 _LEAST = 2  # members of a chunk: one alone would be the single regularised network
 
@@ -38,7 +38,7 @@ class Job(NamedTuple):
     method: str
     schedule: Schedule | None
     of_row: np.ndarray | None  # folds
-    folder: str  # of checkpoints
+    folder: Any  # of checkpoints
     name: str  # of the training there
     interval: float
 
@@ -92,7 +92,7 @@ def in_chunks(
             method,
             schedule,
             None if folds is None else np.asarray(folds.of_row),
-            str(kept.folder.absolute()),
+            kept.elsewhere(),
             kept.name,
             kept.interval,
         )
@@ -120,7 +120,8 @@ def _agreed(executor: Executor, train_chunk, job: Job, chunks: list[Chunk], on_c
     while waiting:
         some = [chunks[i]._replace(at_least=last) for i in waiting]
         heard = None if on_check is None else _Heard(len(some), on_check)
-        for i, result in zip(waiting, executor.map(train_chunk, job, some, heard), strict=True):
+        done = executor.map(Work(train_chunk, job, some), heard)
+        for i, result in zip(waiting, done, strict=True):
             results[i] = result
         last = max(int(result.info.steps[-1]) for result in results)
         waiting = [i for i, result in enumerate(results) if _may_go_on(result.info, last)]

@@ -230,11 +230,11 @@ def fit_ensemble(
     folds : rows that some members must not see, for predictions out of sample.
     member_map : how members run on this machine; by default the fastest known way.
     on_check : called with a `Progress` between the segments of training.
-    checkpoint : folder that keeps the state of training while it runs. If training is killed, the
-        same call continues from there and ends with the same bits. If the checkpoint belongs to
-        other rows or settings, a `CheckpointWarning` says so and training starts again. The files
-        are removed at the end. A `Checkpoint` object also keeps the finished training, until its
-        owner removes it.
+    checkpoint : folder, or its URL (whatever `pyarrow.fs` or fsspec reads), that keeps the state of
+        training while it runs. If training is killed, the same call continues from there and ends
+        with the same bits. If the checkpoint belongs to other rows or settings, a
+        `CheckpointWarning` says so and training starts again. The files are removed at the end. A
+        `Checkpoint` object also keeps the finished training, until its owner removes it.
     executor : trains chunks of members elsewhere, such as `anchored.cluster.RayExecutor`; see
         `anchored.core.chunks`. The folder of a checkpoint must then be shared by all workers.
 
@@ -282,7 +282,7 @@ def fit_ensemble(
 @doubled(lambda job, chunk, report: job.data.is_double)
 def train_chunk(job: Job, chunk: Chunk, report: OnCheck) -> Ensemble:
     """Some members, in NumPy; a worker calls it."""
-    place = Checkpoint(Path(job.folder), f"{job.name}-{chunk.first}", interval=job.interval)
+    place = Checkpoint(job.folder, f"{job.name}-{chunk.first}", interval=job.interval)
     folds = None
     if job.of_row is not None and chunk.of_member is not None:
         folds = Folds(job.of_row, chunk.of_member)

@@ -91,5 +91,5 @@ def _digest(text: str, arrays: list[np.ndarray]) -> str:
     found = hashlib.sha256(text.encode())
     for array in arrays:
         found.update(f"|{array.dtype}|{array.shape}|".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
+        found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return found.hexdigest()

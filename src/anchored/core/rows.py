@@ -2,13 +2,14 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from anchored.core.mapped import taken
 from anchored.core.packing import Layout, is_several
 from anchored.core.precision import checked_dtype, doubled, real_type
 from anchored.core.tree import is_traced, on_device
@@ -18,6 +19,7 @@ from anchored.typing import Array
 
 _PIECE_BYTES = 2**26  # read at a time from rows that stay where they are
 _TABLE_ROWS, _IMAGE_ROWS = 16_384, 512
+_BLOCK_ROWS = 2**20  # of long columns that are computed on at a time
 _LEAST_LENGTH, _FEW_LENGTHS = 16, 2_048  # of padded rows: the least; very few up to here
 _FAR_OUT = 12.0  # deviations; a column with values beyond has a limit ...
 _LIMIT = 4.0  # ... of as many units of its middle half
@@ -134,7 +136,7 @@ class Data:
 
 def _rows_like(x, y, weight) -> tuple[np.ndarray, np.ndarray]:
     """Targets [batch, target] and weights [batch] that belong to inputs ``x``, checked."""
-    y, weight = np.asarray(y), np.ones(len(x)) if weight is None else np.asarray(weight)
+    y, weight = np.asarray(y), same_weights(len(x)) if weight is None else np.asarray(weight)
     if not len(x) == len(y) == len(weight):
         raise ValueError(
             f"`x`, `y` and `weight` must have the same number of rows; got {len(x)}, {len(y)} "
@@ -143,6 +145,11 @@ def _rows_like(x, y, weight) -> tuple[np.ndarray, np.ndarray]:
     if not np.all(weight >= 0):
         raise ValueError("`weight` must be non-negative with at least one row above zero.")
     return y[:, None] if y.ndim == 1 else y, weight
+
+
+def same_weights(n_rows: int) -> np.ndarray:
+    """One for each row, which take no memory."""
+    return np.broadcast_to(1.0, n_rows)
 
 
 @jax.jit
@@ -194,18 +201,23 @@ class HostRows:
         return int(np.prod(self.source.shape[1:])) * self.dtype.itemsize
 
     def __getitem__(self, rows) -> np.ndarray:
-        return self._read(self.source[self.index[rows]])
+        return self._read(taken(self.source, self.index[rows]))
 
-    def batch(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Rows as they are trained on."""
-        x = self.source[self.index[rows]]
-        if self.augment is not None:
-            x, shape = self.augment(rng, x), x.shape
-            if np.shape(x) != shape:
-                raise ValueError(
-                    f"`augment` must keep the shape of a batch, {shape}; it made {np.shape(x)}."
-                )
-        return self._read(x)
+    def batches(self, rows: np.ndarray, rngs: Iterable[np.random.Generator]) -> Iterator:
+        """Rows [step, batch, ...] as they are trained on, numbers [step, batch] in one go."""
+        found = taken(self.source, self.index[rows.ravel()])
+        found = found.reshape(*rows.shape, *self.source.shape[1:])
+        for x, rng in zip(found, rngs, strict=True):
+            yield self._read(x if self.augment is None else self._augmented(x, rng))
+
+    def _augmented(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        assert self.augment is not None
+        made = self.augment(rng, x)
+        if np.shape(made) != x.shape:
+            raise ValueError(
+                f"`augment` must keep the shape of a batch, {x.shape}; it made {np.shape(made)}."
+            )
+        return made
 
     def take(self, rows) -> "HostRows":
         """Some of the rows, still unread."""
@@ -215,7 +227,7 @@ class HostRows:
         """All rows, a few at a time, as they are."""
         size = max(1, _PIECE_BYTES // max(1, self.row_bytes))
         for start in range(0, len(self), size):
-            yield self.source[self.index[start : start + size]]
+            yield taken(self.source, self.index[start : start + size])
 
     def _read(self, x: np.ndarray) -> np.ndarray:
         return np.asarray(self.standardiser.forward(x), self.dtype)
@@ -242,6 +254,20 @@ def padded_size(n: int) -> int:
     """
     step = 1 << max(n.bit_length() - (2 if n <= _FEW_LENGTHS else 4), 0)
     return max(_LEAST_LENGTH, -(-n // step) * step)
+
+
+def blocks(n_rows: int) -> Iterator[slice]:
+    """Rows in parts small enough that what is computed on the way takes little memory."""
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        yield slice(start, min(start + _BLOCK_ROWS, n_rows))
+
+
+def in_blocks(function: Callable[[np.ndarray], np.ndarray], y: np.ndarray) -> np.ndarray:
+    """A function of each row [row, target], computed in parts."""
+    found = np.empty(y.shape)
+    for some in blocks(len(y)):
+        found[some] = function(y[some])
+    return found
 
 
 def _padded(array: np.ndarray, size: int, dtype) -> Array:
@@ -272,16 +298,18 @@ class Standardiser:
 
         Arrays of higher rank (images) get one mean and one deviation for all their values.
         """
-        share = weight / weight.sum()
         if x.ndim > 2:
-            rows = x.reshape(len(x), -1)
+            share, rows = weight / weight.sum(), x.reshape(len(x), -1)
             mean = share @ rows.mean(axis=1)
             scale = np.sqrt(share @ np.square(rows - mean).mean(axis=1))
             return cls(np.asarray(mean), np.asarray(scale if scale > 0 else 1.0))
         # Dividing by the largest value first keeps squares of huge numbers finite.
-        unit = np.maximum(np.max(np.abs(x), axis=0), np.finfo(np.float64).tiny)
-        mean = share @ (x / unit)
-        scale = np.sqrt(share @ np.square(x / unit - mean))
+        most = [np.max(np.abs(x[some]), axis=0) for some in blocks(len(x))]
+        unit = np.maximum(np.max(most, axis=0), np.finfo(np.float64).tiny)
+        total = weight.sum()
+        mean = sum((weight[b] / total) @ (x[b] / unit) for b in blocks(len(x)))
+        square = sum((weight[b] / total) @ np.square(x[b] / unit - mean) for b in blocks(len(x)))
+        scale = np.sqrt(square)
         # Columns constant up to rounding carry no information: do not blow the rounding up.
         scale = np.where(scale > 1e-12 * np.abs(mean), scale * unit, 1.0)
         return cls(mean * unit, scale)

@@ -26,7 +26,7 @@ from anchored.errors import bad_value
 from anchored.typing import Array, MemberMap, Params
 
 DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
-_BLOCK_BYTES = 2**26  # most inputs brought to the device at a time, of those that stay elsewhere
+_BLOCK_BYTES = 2**25  # most inputs brought to the device at a time, of those that stay elsewhere
 _BLOCK_STEPS = 1_000
 _ROUNDS = 16  # two rows keep their distance through all of them in one epoch of 2^16
 
@@ -393,8 +393,9 @@ def _inputs(
     def read(first: int) -> tuple[int, np.ndarray]:
         rows = np.asarray(_rows_of_steps(np.uint32(seed), first, data.n_rows, size, most))
         found, count = np.zeros((most, size, *x.shape[1:]), x.dtype), min(most, end - first)
-        for i in range(count):
-            found[i] = x.batch(rows[i], np.random.default_rng([seed, first + i]))
+        rngs = (np.random.default_rng([seed, first + i]) for i in range(count))
+        for i, batch in enumerate(x.batches(rows[:count], rngs)):
+            found[i] = batch
         return count, found
 
     firsts = range(int(state.step), end, most)

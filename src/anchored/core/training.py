@@ -372,8 +372,10 @@ def _check_batch(data: Data, n_rows: int) -> Batch:
     """The rows the objective is looked at on: spread evenly over those that count."""
     x = data.x if isinstance(data.x, HostRows) else np.asarray(data.x)
     y, weight = np.asarray(data.y), np.asarray(data.weight)
-    counted = np.flatnonzero(weight)
-    few = counted[np.linspace(0, len(counted) - 1, min(len(counted), n_rows)).astype(int)]
+    n_counted = np.count_nonzero(weight)
+    few = np.linspace(0, n_counted - 1, min(n_counted, n_rows)).astype(int)
+    if n_counted < len(weight):
+        few = np.flatnonzero(weight)[few]
     # Repeating the last row without weight keeps to few shapes, as the padding does.
     spare = min(len(weight), n_rows) - len(few)
     rows = np.concatenate([few, np.repeat(len(weight) - 1, spare)]).astype(np.int32)

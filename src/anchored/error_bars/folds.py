@@ -42,6 +42,8 @@ def plan_folds(
     """
     if n_rows < LEAST_ROWS:
         return None
+    if groups is None and n_rows >= many_rows:
+        return _of_many(n_rows, np.arange(min(n_rows // _SHARE, _MOST_ROWS)), n_many)
     unit = np.arange(n_rows)
     if groups is not None:
         unit = np.unique(groups, return_inverse=True)[1]
@@ -52,11 +54,14 @@ def plan_folds(
         return None
     if n_rows < many_rows:
         return Folds(unit % n_folds, np.repeat(np.arange(n_folds), n_each))
-    of_row = np.full(n_rows, Folds.IN_NONE)
-    one_in = _SHARE if groups is None else min(_SHARE, n_folds)
-    held = np.arange(n_rows // _SHARE) if groups is None else np.flatnonzero(unit % one_in == 0)
-    of_row[held[:_MOST_ROWS]] = 0
-    return Folds(of_row, np.zeros(n_many, int))
+    return _of_many(n_rows, np.flatnonzero(unit % min(_SHARE, n_folds) == 0)[:_MOST_ROWS], n_many)
+
+
+def _of_many(n_rows: int, held: np.ndarray, n_members: int) -> Folds:
+    """One fold of the rows ``held``, in as little memory as many rows call for."""
+    of_row = np.full(n_rows, Folds.IN_NONE, np.int8)
+    of_row[held] = 0
+    return Folds(of_row, np.zeros(n_members, int))
 
 
 def without_rows(key: Array, model: Any, members: Sequence[int], folds: Folds, **how) -> Ensemble:

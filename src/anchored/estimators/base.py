@@ -29,6 +29,7 @@ from anchored.core.records import (
 )
 from anchored.core.rows import (
     Data,
+    HostRows,
     padded_size,
 )
 from anchored.error_bars import novelty
@@ -52,6 +53,7 @@ from anchored.model.forward import type_of
 from anchored.model.record import FittedModel, disagreement
 from anchored.model.runtime import COVERAGE
 from anchored.prediction.predictive import Predictive
+from anchored.tables import memory
 from anchored.typing import Likelihood, Network
 
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
@@ -182,6 +184,8 @@ class AnchoredEstimator(TakesRows):
         self, key, model: Model, folds: Folds | None = None
     ) -> tuple[Ensemble, Ensemble | None]:
         """The members, and those of ``folds``; what went wrong becomes warnings."""
+        if isinstance(model.data.x, HostRows):  # more of them than memory holds, it may be
+            memory.give_back()
         n_members, place = whole("n_members", self.n_members), Checkpoint.of(self.checkpoint)
         schedule = self._schedule(model.data.n_rows, model.likelihood)
         executor = as_executor(self.executor)

@@ -223,7 +223,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             if self.network is None and is_auto(self._given("hidden")):
                 others += [(_DEEPER, 1.0), (_DEEPER, trials.TIGHTER)]
             with progress_bar(self.verbose, "Choosing the prior") as on_check:
-                found = trials.best(key, found, starmap(made, others), self.method, on_check)
+                every = starmap(made, others)
+                found = trials.best(key, found, every, self.method, on_check, self._place)
         self._chosen_widths = found.widths
         return found.model, found.rows
 

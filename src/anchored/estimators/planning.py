@@ -21,10 +21,6 @@ from anchored.estimators.rows import Rows
 from anchored.tables import memory
 from anchored.typing import Likelihood
 
-# Peaks of fits of 200,000 to 500,000 rows of 20 and 60 columns, over their cells.
-RAMPED_BYTES = 217  # of a number in a column that has eight ramps, all of them standardised
-CELL_BYTES = 65  # of one without: merged, standardised, and on the device
-UNREAD_ROW_BYTES = 176  # of a row that stays in a file: its target, weight, place and fold
 _STATE_COPIES = 8  # of the parameters: anchors, moments, gradients, and the next state
 _FEW_STEPS, _TIMED_SECONDS = 10, 0.3
 
@@ -107,7 +103,7 @@ class FitPlan:
 
 def check_memory(n_rows: int, n_inputs: int, ramped: bool) -> None:
     """Refuse rows that cannot be held in memory, before work is done on them."""
-    need = (RAMPED_BYTES if ramped else CELL_BYTES) * n_rows * n_inputs
+    need = (memory.RAMPED_BYTES if ramped else memory.PLAIN_BYTES) * n_rows * n_inputs
     free = memory.available()
     if need > free:
         raise MemoryError(
@@ -139,8 +135,8 @@ def make_plan(estimator: Any, planned: Planned, key: jax.Array) -> FitPlan:
     most = schedule.max_seconds * (2 if n_others else 1)  # of either training
     state_bytes = 4.0 * n_parameters * max(estimator.n_members, n_others)
     n_ramps = rows.standardiser.n_ramps
-    of_cell = RAMPED_BYTES if n_ramps else CELL_BYTES
-    of_row = of_cell * (n_inputs - n_ramps) if in_memory else UNREAD_ROW_BYTES
+    of_cell = memory.RAMPED_BYTES if n_ramps else memory.PLAIN_BYTES
+    of_row = of_cell * (n_inputs - n_ramps) if in_memory else memory.UNREAD_ROW_BYTES
     place = Checkpoint.of(estimator.checkpoint)
     return FitPlan(
         n_rows=n_rows,

@@ -11,7 +11,7 @@ from anchored import tuning
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.loss import METHODS, Folds
 from anchored.core.priors import Prior
-from anchored.core.rows import Standardiser
+from anchored.core.rows import Standardiser, in_blocks
 from anchored.error_bars import health
 from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import bad_value, unknown_name
@@ -104,9 +104,10 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         in 16 bits).
     warm_start : if True, a later `fit` continues from the trained members, on the rows it is given.
         `partial_fit` does the same with additional rows.
-    checkpoint : folder that keeps the state of training while it runs. If the process is killed,
-        the same fit (with a number as ``random_state``) continues from there and ends with the same
-        model, to the last bit. The files are removed when the fit ends.
+    checkpoint : folder, or its URL (``s3://...``, whatever `pyarrow.fs` or fsspec reads), that
+        keeps the state of training while it runs. If the process is killed, the same fit (with a
+        number as ``random_state``) continues from there and ends with the same model, to the last
+        bit. The files are removed when the fit ends.
     executor : where the members are trained instead of in this process: "ray" (the Ray cluster of
         this process, or a new one on this machine), "ray://host:port", or a `RayExecutor`.
 
@@ -239,9 +240,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
             return self._fit_likelihood(inputs, rows, one_target)
         warp = self._choose_scale(rows, inputs.encoder)
         if warp is not None:
-            rows = rows._replace(y=warp.forward(rows.y))
+            rows = rows._replace(y=in_blocks(warp.forward, rows.y))
         scaler = _target_standardiser(rows.y, rows.weight)
-        rows = rows._replace(y=scaler.forward(rows.y))
+        rows = rows._replace(y=in_blocks(scaler.forward, rows.y))
         given = self._given_noise_var(scaler)
         first_var, noise_var, relevance = self._tune(rows, given, inputs.encoder)
         if relevance is not None:

@@ -39,5 +39,5 @@ def opened_rows(estimator: Any, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     encoder = Encoder.fit(inputs, signals=made(labels))
     with tempfile.TemporaryDirectory(prefix="anchored-") as folder:
         path = Path(folder) / _FILE
-        rows = encoded(stream, target, encoder, lambda c: targets_of(c, task, target), path)
+        rows = encoded(stream, target, encoder, task, path)
         yield rows, rows.y

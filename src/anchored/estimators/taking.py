@@ -9,7 +9,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from anchored.cluster import as_executor
 from anchored.core.adapters import as_network
+from anchored.core.checkpoints import Checkpoint
 from anchored.core.checks import takes_tokens
+from anchored.core.mapped import taken
 from anchored.core.packing import input_layout
 from anchored.core.precision import checked_dtype
 from anchored.core.records import (
@@ -20,6 +22,7 @@ from anchored.core.rows import (
     HostRows,
     Standardiser,
     merge_rows,
+    same_weights,
 )
 from anchored.errors import bad_value
 from anchored.estimators.defaults import Defaults
@@ -27,6 +30,7 @@ from anchored.estimators.inputs import Inputs, encoded_inputs, fit_inputs
 from anchored.estimators.planning import check_memory
 from anchored.estimators.rows import Rows, standardiser_of
 from anchored.estimators.validation import (
+    check_finite,
     check_range,
     check_tokens,
     whole,
@@ -42,6 +46,7 @@ class TakesRows(Defaults):
     n_members: int
     dtype: str
     executor: Any
+    checkpoint: Any
     augment: Augment | None
     model_: FittedModel
 
@@ -55,17 +60,24 @@ class TakesRows(Defaults):
         whole("n_members", self.n_members)
         checked_dtype(self.dtype)
         as_executor(self.executor)
+        Checkpoint.of(self.checkpoint)
         if self.augment is not None and not callable(self.augment):
             raise bad_value("augment", self.augment, "a function of a generator and a batch")
         X = X if self._layout is None else self._layout.pack(X)
         inputs = fit_inputs(self, X, y, sample_weight)
         rules: dict[str, Any] = self._x_rules() | {"ensure_min_samples": 2} | kwargs
+        if isinstance(inputs.x, np.memmap):  # scikit-learn would hold all of it
+            rules |= {"ensure_all_finite": False}
+            if inputs.encoder is None:
+                check_finite(inputs.x)
         if inputs.encoder is None:
             x, y = validate_data(self, inputs.x, y, **rules)
         else:
             x, y = check_X_y(inputs.x, y, estimator=self, **rules)
         if isinstance(inputs.x, np.memmap) and np.may_share_memory(x, inputs.x):
             x = inputs.x  # scikit-learn hands a plain view back
+        if sample_weight is None:
+            return inputs._replace(x=x), y, same_weights(len(x))
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():  # scikit-learn says so from 1.8 on
             raise ValueError("Sample weights must contain at least one non-zero number.")
@@ -100,21 +112,25 @@ class TakesRows(Defaults):
 
     def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups, encoder=None) -> Rows:
         """Rows of positive weight in random order, unread; equal ones are not merged."""
-        kept = np.flatnonzero(weight > 0)
+        kind = np.int32 if len(X) <= np.iinfo(np.int32).max else np.int64
+        kept = np.arange(len(X), dtype=kind)
+        if not np.all(weight > 0):
+            kept = kept[weight > 0]
         order = np.random.default_rng(0).permutation(kept)
-        rows, weight = HostRows(X, order, Standardiser.identity()), weight[order]
+        rows = HostRows(X, order, Standardiser.identity())
+        weight = weight[order] if weight.strides[0] else weight[: len(order)]
         if self._takes_tokens(X):
             for piece in rows.pieces():
                 check_tokens(self.network, piece)
         elif encoder is not None:  # scales of a sample, as robust as those of all rows in memory
             some = np.sort(order[:_SCALE_ROWS])
-            scaler = self._input_standardiser(X[some], np.ones(len(some)), encoder)
+            scaler = self._input_standardiser(taken(X, some), np.ones(len(some)), encoder)
             rows = dataclasses.replace(rows, standardiser=scaler)
         else:
             rows = dataclasses.replace(rows, standardiser=Standardiser.of_rows(rows, weight))
         rows = dataclasses.replace(rows, augment=self.augment)
         groups = None if groups is None else groups[order]
-        return Rows(rows, y[order], weight, groups, rows.standardiser)
+        return Rows(rows, taken(y, order), weight, groups, rows.standardiser)
 
     def _takes_tokens(self, x) -> bool:
         """Whether inputs are numbers of words; a module of another framework is asked."""

@@ -6,12 +6,13 @@ are trained for half of the usual steps without a fifth of the rows, and those r
 """
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from anchored.core.checkpoints import Checkpoint
 from anchored.core.loss import Folds
 from anchored.core.training import OnCheck, Schedule, decay_over
 from anchored.error_bars.calibration import fit_temperature, log_losses
@@ -43,17 +44,21 @@ def best(
     others: Iterable[Candidate],
     method: str,
     on_check: OnCheck | None = None,
+    place: Callable[[str], Checkpoint | None] = lambda name: None,
 ) -> Candidate:
-    """The first candidate, or another that is clearly better than the best before it."""
+    """The first candidate, or another that is clearly better than the best before it.
+
+    ``place`` says where a training of this name is kept.
+    """
     n_folds = n_each = 2  # of fewer rows, of which there are none
     groups, y = first.rows.groups, first.rows.y
     folds = plan_folds(len(y), groups, n_folds, n_each, _N_MEMBERS, LEAST_ROWS, labels=y[:, 0])
     if folds is None:
         return first
     how = {"method": method, "on_check": on_check}
-    chosen, losses = first, _losses(key, first, folds, **how)
-    for other in others:
-        found = _losses(key, other, folds, **how)
+    chosen, losses = first, _losses(key, first, folds, **how, checkpoint=place("trial-0"))
+    for i, other in enumerate(others, 1):
+        found = _losses(key, other, folds, **how, checkpoint=place(f"trial-{i}"))
         if found is not None and (losses is None or _clearly_less(found, losses, folds, other)):
             chosen, losses = other, found
     return chosen

@@ -28,6 +28,7 @@ from anchored.estimators.progress import progress_bar
 from anchored.estimators.rows import Rows
 from anchored.estimators.validation import check_range, check_tokens
 from anchored.tables.frames import as_table, is_frame
+from anchored.tables.streams import Streamed
 
 GROWTH = 2.0  # times the rows of the last tuning call for another
 DRIFT_ROWS = 20  # new rows that can tell of a drift
@@ -83,12 +84,13 @@ def _no_rows(estimator: Any) -> str:
 
 
 def _anew(estimator: Any, X, y, sample_weight, groups, grows: bool, classes=None):
-    estimator._grows = grows and not isinstance(X, np.memmap) and estimator.augment is None
+    stay = isinstance(X, (np.memmap, Streamed)) or estimator.augment is not None
+    estimator._grows = grows and not stay
     more = {} if classes is None else {"classes": classes}
     found: Fit = estimator._fit(X, y, sample_weight, groups, **more)
     estimator._kept = None
     _note(estimator, found.ensemble, len(np.asarray(y)))
-    if isinstance(X, np.memmap) or estimator.augment is not None:
+    if stay:
         return estimator
     known = Known.of(X, y, sample_weight, groups)
     if known.n_cells <= MOST_CELLS or grows:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from anchored.core.mapped import spans
 from anchored.errors import bad_value
 from anchored.model.runtime import MAX_INPUT
 
@@ -27,6 +28,12 @@ def check_tokens(network, x: np.ndarray) -> np.ndarray:
             f"`X` must contain whole numbers from 0 to {most - 1}, the numbers of words."
         )
     return x
+
+
+def check_finite(x: np.memmap) -> None:
+    """Refuse inputs of a file that are not finite, reading it from end to end."""
+    if x.dtype.kind == "f" and not all(np.isfinite(part).all() for part in spans(x)):
+        raise ValueError("Input X contains NaN or infinity; leave such rows out.")
 
 
 def check_range(z: np.ndarray) -> np.ndarray:

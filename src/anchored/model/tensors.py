@@ -35,7 +35,12 @@ AGAIN = "Save the model again, or copy the file again from where it came."
 def write(
     path: str | Path, fields: dict, arrays: dict[str, np.ndarray], short: Collection[str] = ()
 ) -> None:
-    """Write the file whole or not at all; ``fields`` is what JSON can hold.
+    """Write the file whole or not at all; see `packed`."""
+    write_whole(Path(path), packed(fields, arrays, short))
+
+
+def packed(fields: dict, arrays: dict[str, np.ndarray], short: Collection[str] = ()) -> bytes:
+    """The content of a file; ``fields`` is what JSON can hold.
 
     ``short`` are names of float32 arrays whose values bfloat16 holds: they are written as such.
     """
@@ -49,7 +54,7 @@ def write(
         )
     if len(content) > _MAX_FILE:
         raise ValueError(f"The model takes {len(content):,} bytes; the limit is {_MAX_FILE:,}.")
-    write_whole(Path(path), content)
+    return content
 
 
 def _serialised(
@@ -84,12 +89,18 @@ def read(path: str | Path) -> "tuple[Fields, Arrays]":
     """Fields and arrays of a file made by `write`; a `ModelFileError` says what is wrong."""
     try:
         content = _read_bytes(Path(path))
+    except OSError as error:
+        raise ModelFileError(f"it cannot be read ({error.strerror}).") from error
+    return unpacked(content)
+
+
+def unpacked(content: bytes) -> "tuple[Fields, Arrays]":
+    """Fields and arrays of a content made by `packed`."""
+    try:
         metadata = _metadata(content)
         tensors = dict(deserialize(content))
     except SafetensorError as error:
         raise ModelFileError(f"its tensors are damaged ({error}). {AGAIN}") from error
-    except OSError as error:
-        raise ModelFileError(f"it cannot be read ({error.strerror}).") from error
     text = metadata.get(_TEXT)
     if text is None:
         raise ModelFileError(

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import sys
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,21 @@ def pyarrow() -> Any:
             "Reading tables needs pyarrow: pip install 'anchored[table]'"
         ) from error
     return pyarrow
+
+
+def release_unused() -> None:
+    """Give memory that the package keeps for later back, if it is loaded."""
+    package = sys.modules.get("pyarrow")
+    if package is not None:
+        package.default_memory_pool().release_unused()
+
+
+def filesystems() -> Any:
+    """The part of the package for storage that URLs name."""
+    pyarrow()  # which says what is missing
+    from pyarrow import fs
+
+    return fs
 
 
 def chunked(column):

@@ -7,7 +7,7 @@ bytes a feature, and only what is read of it takes memory.
 
 import dataclasses
 import glob
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from anchored.errors import TableError, bad_value, shown
 from anchored.tables import arrow, memory
 from anchored.tables.columns import empty_cells
 from anchored.tables.encoder import Encoder, missing_columns
+from anchored.tables.plan import targets_of
 from anchored.tables.reading import files_of, read_blocks
 from anchored.tables.table import Table, check_names
 
 SAMPLE_ROWS = 100_000  # that say what the columns are
-_CELL_BYTES = 217  # of a cell that is read, encoded and trained on in memory, measured
 _SHARE = 3  # of the free memory that a table may take to be read as a whole: a third
 
 
@@ -71,7 +71,7 @@ class Stream:
     @property
     def is_large(self) -> bool:
         """Whether the table would take more than a third of the memory there is."""
-        return _SHARE * _CELL_BYTES * self.total * len(self.names) > memory.available()
+        return _SHARE * memory.RAMPED_BYTES * self.total * len(self.names) > memory.available()
 
     def blocks(
         self, names: Collection[str] | None = None, text: Collection[str] = ()
@@ -117,7 +117,7 @@ class Streamed:
     Attributes
     ----------
     x : features [row, feature], float32, mapped into memory.
-    y : targets [row].
+    y : targets [row]; numbers to predict are mapped into memory too.
     encoder, columns : how cells became features, and the names of the columns.
     n_dropped : rows left out because they have no target.
     """
@@ -145,16 +145,20 @@ def encoded(
     stream: Stream,
     target: str,
     encoder: Encoder,
-    targets_of: Callable[[np.ndarray], np.ndarray],
+    task: str,
     path: Path,
     leave_out: np.ndarray | None = None,
 ) -> Streamed:
-    """All rows that have a target, but those of ``leave_out`` (numbers from 0), in a file."""
+    """All rows that have a target, but those of ``leave_out`` (numbers from 0), in a file.
+
+    Numbers to predict are in a file beside it; labels of classes stay in memory.
+    """
     width, n_rows, n_dropped = len(encoder.feature_names), 0, 0
     held = np.array([], int) if leave_out is None else np.sort(leave_out)
     names = tuple(name for name in stream.names if name != target)
-    targets: list[np.ndarray] = []
-    with path.open("wb") as file:
+    labels: list[np.ndarray] = []
+    beside = path.with_name(f"{path.name}.targets")
+    with path.open("wb") as file, beside.open("wb") as numbers:
         blocks = stream.blocks({*encoder.names, target}, encoder.text_names)
         for first, block in blocks:
             cells = block.columns[target]
@@ -163,14 +167,29 @@ def encoded(
             here = held[np.searchsorted(held, first) : np.searchsorted(held, first + len(block))]
             known[here - first] = False
             rows = np.flatnonzero(known)
-            features = encoder.transform(block.take(rows))
-            features.astype(np.float32).tofile(file)
-            targets.append(targets_of(cells[rows]))
+            _as_float32(encoder.transform(block.take(rows))).tofile(file)
+            found = targets_of(cells[rows], task, target)
+            if task == "regression":
+                found.tofile(numbers)
+            else:
+                labels.append(found)
             n_rows += len(rows)
     if not n_rows:
         raise TableError(f"no row has a target {shown(target)}.")
+    memory.give_back()
     x = np.memmap(path, np.float32, "r", shape=(n_rows, width))
-    return Streamed(x, np.concatenate(targets), encoder, names, n_dropped)
+    y = np.concatenate(labels) if labels else np.memmap(beside, np.float64, "r", shape=(n_rows,))
+    return Streamed(x, y, encoder, names, n_dropped)
+
+
+def _as_float32(features: np.ndarray) -> np.ndarray:
+    """Features as files hold them; one beyond single precision is refused."""
+    with np.errstate(over="ignore"):
+        made = features.astype(np.float32)
+    if not np.isfinite(made).all():
+        worst = features[~np.isfinite(made)][0]
+        raise TableError(f"a column has the value {worst:g}, which single precision cannot hold.")
+    return made
 
 
 def check_target(stream: Stream, target: Any) -> str:
