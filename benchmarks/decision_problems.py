@@ -66,17 +66,19 @@ def styblinski(u: np.ndarray) -> np.ndarray:
     return 0.5 * np.sum(x**4 - 16 * x**2 + 5 * x, axis=1)
 
 
+_rng = np.random.default_rng(5)
+_BOTTOM = _rng.uniform(0.25, 0.75, 8)
+_NARROW, _TOPS = 10 ** _rng.uniform(-1, 1.2, (4, 5)), _rng.uniform(0.1, 0.9, (4, 5))
+
+
 def moved_ackley(u: np.ndarray) -> np.ndarray:
-    """Ackley's function with its bottom elsewhere than in the middle."""
-    place = np.random.default_rng(5).uniform(0.25, 0.75, u.shape[1])
-    return ackley(u - place + 0.5)
+    """Ackley's function of eight inputs with its bottom elsewhere than in the middle."""
+    return ackley(u - _BOTTOM + 0.5)
 
 
 def bumps(u: np.ndarray) -> np.ndarray:
-    """Four random bumps, alike Hartmann's."""
-    rng, shape = np.random.default_rng(6), (4, u.shape[1])
-    narrow, place = 10 ** rng.uniform(-1, 1.2, shape), rng.uniform(0.1, 0.9, shape)
-    far = np.sum(narrow * (u[:, None] - place) ** 2, axis=-1)
+    """Four random bumps of five inputs, alike Hartmann's."""
+    far = np.sum(_NARROW * (u[:, None] - _TOPS) ** 2, axis=-1)
     return -np.exp(-far) @ np.array([1.0, 1.2, 3.0, 3.2])
 
 

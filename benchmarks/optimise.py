@@ -8,7 +8,6 @@ the record has when it ends.
     python -m benchmarks.optimise --settle      # and of its hyperpriors, with other seeds
     python -m benchmarks.optimise               # docs/decisions/optimise.json
     python -m benchmarks.optimise --minutes 20
-    python -m benchmarks.optimise --speed       # seconds a suggestion after 100 values
 """
 
 import argparse
@@ -23,14 +22,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from anchored._files import write_whole
-from anchored.decisions import Optimiser
 from anchored.decisions.surrogate import Hyperpriors, Networks, Twin
 from benchmarks import decision_rivals as rivals
 from benchmarks.decision_problems import DEVELOP, REPORTED, SETTLE, Problem
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs/decisions"
-SEEDS, DEVELOP_SEEDS, SETTLE_SEEDS = range(10), range(3), range(100, 103)
-N_KNOWN, N_TIMED = 100, 11  # values told before suggestions are timed, and how many are
+SEEDS, DEVELOP_SEEDS, SETTLE_SEEDS = range(10), range(3), range(100, 105)
 DEFAULT = "anchored"
 METHODS = {
     "random": rivals.random_search,
@@ -55,7 +52,6 @@ TRIED = {
     "networks, Thompson": rivals.anchored(_NETWORKS, "thompson"),
 }
 SETTLED = {
-    "random": rivals.random_search,
     "TPE": rivals.tpe,
     "before": rivals.anchored(Twin((50,), BEFORE, False), "auto"),
     "normalised": rivals.anchored(Twin((50,), BEFORE), "auto"),
@@ -104,29 +100,6 @@ def run(path: Path, problems, methods, seeds: Iterable[int], minutes: float) -> 
                 )
 
 
-def measure_speed(path: Path) -> None:
-    """Seconds of the processor for suggestions after 100 values in each reported space.
-
-    The first suggestion compiles its programs, if they are not kept from before.
-    """
-    found = {}
-    for name, problem in REPORTED.items():
-        space, rng = problem.space, np.random.default_rng(0)
-        points = space.decode(space.random(rng, N_KNOWN))
-        optimiser = Optimiser(space, random_state=0)
-        optimiser.tell(points, [float(np.sum(space.encode([p]) ** 2)) for p in points])
-        seconds = []
-        for _ in range(N_TIMED):
-            started = time.process_time()
-            (point,) = optimiser.ask()
-            seconds.append(round(time.process_time() - started, 4))
-            optimiser.tell(point, float(np.sum(space.encode([point]) ** 2)))
-        found[name] = {"first": seconds[0], "median": float(np.median(seconds[1:]))}
-        print(name, found[name], flush=True)
-    record = _read(path)
-    write_whole(path, (json.dumps(record | {"speed": found}) + "\n").encode())
-
-
 def _read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {"searches": {}}
 
@@ -141,7 +114,6 @@ if __name__ == "__main__":
     parser.add_argument("--settle", action="store_true")
     parser.add_argument("--minutes", type=float, default=600)
     parser.add_argument("--methods", default="")
-    parser.add_argument("--speed", action="store_true")
     given = parser.parse_args()
     wanted = [m for m in given.methods.split(";") if m]
     plan = ("optimise.json", REPORTED, METHODS, SEEDS)
@@ -151,8 +123,5 @@ if __name__ == "__main__":
         plan = ("settle.json", SETTLE, SETTLED, SETTLE_SEEDS)
     name, problems, methods, seeds = plan
     with threadpool_limits(1):
-        if given.speed:
-            measure_speed(FOLDER / "optimise.json")
-        else:
-            chosen = {m: methods[m] for m in wanted or methods}
-            run(FOLDER / name, problems, chosen, seeds, given.minutes)
+        chosen = {m: methods[m] for m in wanted or methods}
+        run(FOLDER / name, problems, chosen, seeds, given.minutes)
