@@ -24,7 +24,11 @@ _N_CANDIDATES, _N_STARTS = 2_000, 5
 def anchored(surrogate: str | Surrogate, acquisition: str) -> Callable[..., Search]:
     def search(problem: Problem, seed: int, first: First) -> Search:
         optimiser = Optimiser(
-            problem.space, surrogate=surrogate, acquisition=acquisition, random_state=seed
+            problem.space,
+            surrogate=surrogate,
+            acquisition=acquisition,
+            n_initial=len(first),
+            random_state=seed,
         )
         optimiser.tell(*(list(part) for part in zip(*first, strict=True)))
         while True:

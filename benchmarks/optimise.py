@@ -1,9 +1,11 @@
 """Bayesian optimisation beside random search, TPE and Gaussian processes.
 
 Searches share the first points of a seed. Those that the record has are not run again, so a run
-may be ended and taken up later.
+may be ended and taken up later, and methods may be run side by side: each search is added to what
+the record has when it ends.
 
     python -m benchmarks.optimise --develop     # the choice of surrogate, on other functions
+    python -m benchmarks.optimise --settle      # and of its hyperpriors, with other seeds
     python -m benchmarks.optimise               # docs/decisions/optimise.json
     python -m benchmarks.optimise --minutes 20
 """
@@ -12,6 +14,7 @@ import argparse
 import importlib.util
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +22,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from anchored._files import write_whole
-from anchored.decisions.surrogate import Networks, Twin
+from anchored.decisions.surrogate import Hyperpriors, Networks, Twin
 from benchmarks import decision_rivals as rivals
-from benchmarks.decision_problems import DEVELOP, REPORTED, Problem
+from benchmarks.decision_problems import DEVELOP, REPORTED, SETTLE, Problem
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs/decisions"
-SEEDS, DEVELOP_SEEDS = 10, 3
+SEEDS, DEVELOP_SEEDS, SETTLE_SEEDS = range(10), range(3), range(100, 105)
 DEFAULT = "anchored"
 METHODS = {
     "random": rivals.random_search,
@@ -34,15 +37,28 @@ METHODS = {
     "GP-EI": rivals.sklearn_gp,
     "BoTorch": rivals.botorch_gp,
 }
+# Before hyperpriors were settled: one steepness, more noise, values as they are.
+_NOISY, _ONE_STEEPNESS = (1e-3, 2.0), (1.0, 1e-3)
+BEFORE = Hyperpriors(steepness=_ONE_STEEPNESS, noise_var=_NOISY)
+_NETWORKS = Networks("rms", hyperpriors=BEFORE, normalise=False)
 TRIED = {
     "random": rivals.random_search,
     "TPE": rivals.tpe,
     "GP-EI": rivals.sklearn_gp,
-    "twin, one layer, EI": rivals.anchored(Twin((50,)), "improvement"),
-    "twin, two layers, EI": rivals.anchored(Twin((50, 50)), "improvement"),
-    "twin, one layer, Thompson": rivals.anchored(Twin((50,)), "thompson"),
-    "networks, EI": rivals.anchored(Networks("rms"), "improvement"),
-    "networks, Thompson": rivals.anchored(Networks("rms"), "thompson"),
+    "twin, one layer, EI": rivals.anchored(Twin((50,), BEFORE, False), "improvement"),
+    "twin, two layers, EI": rivals.anchored(Twin((50, 50), BEFORE, False), "improvement"),
+    "twin, one layer, Thompson": rivals.anchored(Twin((50,), BEFORE, False), "thompson"),
+    "networks, EI": rivals.anchored(_NETWORKS, "improvement"),
+    "networks, Thompson": rivals.anchored(_NETWORKS, "thompson"),
+}
+SETTLED = {
+    "TPE": rivals.tpe,
+    "before": rivals.anchored(Twin((50,), BEFORE, False), "auto"),
+    "normalised": rivals.anchored(Twin((50,), BEFORE), "auto"),
+    "normalised, little noise": rivals.anchored(
+        Twin((50,), Hyperpriors(steepness=_ONE_STEEPNESS)), "auto"
+    ),
+    DEFAULT: rivals.anchored("twin", "auto"),
 }
 
 
@@ -63,25 +79,29 @@ def run_one(problem: Problem, method, seed: int) -> dict[str, Any]:
     return {"values": values, "seconds": [round(s, 4) for s in seconds]}
 
 
-def run(path: Path, problems, methods, seeds: int, minutes: float) -> None:
-    record = json.loads(path.read_text()) if path.exists() else {"searches": {}}
+def run(path: Path, problems, methods, seeds: Iterable[int], minutes: float) -> None:
     ends = time.monotonic() + 60 * minutes
-    for seed in range(seeds):
+    for seed in seeds:
         for name, problem in problems.items():
             for method, search in methods.items():
                 label = f"{name}/{method}/{seed}"
-                if label in record["searches"] or not _installed(method):
+                if label in _read(path)["searches"] or not _installed(method):
                     continue
                 if time.monotonic() > ends:
                     return
-                record["searches"][label] = run_one(problem, search, seed)
+                found = run_one(problem, search, seed)
+                record = _read(path)
+                record["searches"][label] = found
                 write_whole(path, (json.dumps(record) + "\n").encode())
-                found = record["searches"][label]
                 print(
                     label,
                     f"{min(found['values']):.5g} {np.mean(found['seconds']):.2f} s",
                     flush=True,
                 )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {"searches": {}}
 
 
 def _installed(method: str) -> bool:
@@ -91,14 +111,17 @@ def _installed(method: str) -> bool:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--develop", action="store_true")
+    parser.add_argument("--settle", action="store_true")
     parser.add_argument("--minutes", type=float, default=600)
     parser.add_argument("--methods", default="")
     given = parser.parse_args()
     wanted = [m for m in given.methods.split(";") if m]
+    plan = ("optimise.json", REPORTED, METHODS, SEEDS)
+    if given.develop:
+        plan = ("develop.json", DEVELOP, TRIED, DEVELOP_SEEDS)
+    elif given.settle:
+        plan = ("settle.json", SETTLE, SETTLED, SETTLE_SEEDS)
+    name, problems, methods, seeds = plan
     with threadpool_limits(1):
-        if given.develop:
-            chosen = {m: TRIED[m] for m in wanted or TRIED}
-            run(FOLDER / "develop.json", DEVELOP, chosen, DEVELOP_SEEDS, given.minutes)
-        else:
-            chosen = {m: METHODS[m] for m in wanted or METHODS}
-            run(FOLDER / "optimise.json", REPORTED, chosen, SEEDS, given.minutes)
+        chosen = {m: methods[m] for m in wanted or methods}
+        run(FOLDER / name, problems, chosen, seeds, given.minutes)

@@ -1,7 +1,8 @@
 """Updates beside fresh fits: time, error and coverage, and a stream in which nothing is forgotten.
 
     python -m benchmarks.updates twenty concrete 430 20   # 20 updates of 20 rows after 430
-    python -m benchmarks.updates stream taxis 40          # 50 batches of 40 rows
+    python -m benchmarks.updates stream diamonds 20       # 50 batches of 20 rows
+    python -m benchmarks.updates refits diamonds 20       # fresh fits after every tenth of them
 
 Adds to docs/decisions/updates.json. Times are of the processor, so that other programs on the
 machine do not count; compiling is part of the first of its kind, and medians leave it out.
@@ -9,18 +10,23 @@ machine do not count; compiling is part of the first of its kind, and medians le
 
 import argparse
 import json
+import pickle
 import time
 import warnings
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 
 from anchored import AnchoredRegressor, metrics
+from anchored._files import write_whole
 from anchored.datasets.real import load_real
 from anchored.datasets.uci import load_uci
+from anchored.tables.table import Table
 
 RECORD = Path(__file__).resolve().parents[1] / "docs/decisions/updates.json"
-N_UPDATES, N_BATCHES, N_FIRST = 20, 50, 5
+N_UPDATES, N_BATCHES, N_FIRST, N_TEST = 20, 50, 5, 2_000
 REFITS = (10, 20, 30, 40, 50)  # batches after which all rows are also fitted anew
 
 
@@ -39,12 +45,12 @@ def timed(function) -> float:
     return time.process_time() - start
 
 
-def twenty(name: str, n_first: int, n_each: int) -> dict:
+def twenty(name: str, n_first: int, n_each: int) -> None:
     """Twenty updates after a first fit, beside two fresh fits of all rows."""
     X, y = load_uci(name)
     order = np.random.default_rng(0).permutation(len(y))
     X, y, n = X[order], y[order], n_first + N_UPDATES * n_each
-    test = X[n : n + 2_000], y[n : n + 2_000]
+    test = X[n : n + N_TEST], y[n : n + N_TEST]
     model = AnchoredRegressor(random_state=0).partial_fit(X[:n_first], y[:n_first])
     first, seconds = scores(model, *test), []
     for i in range(n_first, n, n_each):
@@ -56,7 +62,7 @@ def twenty(name: str, n_first: int, n_each: int) -> dict:
         other = AnchoredRegressor(random_state=seed)
         fresh_seconds.append(timed(lambda other=other: other.fit(X[:n], y[:n])))
         fresh.append(scores(other, *test))
-    return {
+    found = {
         "rows": [n_first, n_each, n],
         "first": first,
         "updated": scores(model, *test),
@@ -64,46 +70,96 @@ def twenty(name: str, n_first: int, n_each: int) -> dict:
         "update_seconds": float(np.median(seconds)),
         "fresh_seconds": fresh_seconds[1],
     }
+    keep("twenty", name, found)
+    print(json.dumps(found))
 
 
-def stream(name: str, n_each: int) -> dict:
-    """Fifty batches of a real table; error on test rows and on those of the first batches."""
-    inputs, y = load_real(name)
-    order = np.random.default_rng(0).permutation(len(y))
-    n = N_BATCHES * n_each
-    test = inputs.take(order[n : n + 2_000]), y[order[n : n + 2_000]]
-    early = inputs.take(order[: N_FIRST * n_each]), y[order[: N_FIRST * n_each]]
-    model, batches, refits = AnchoredRegressor(random_state=0), [], []
-    for i in range(N_BATCHES):
-        some = order[i * n_each : (i + 1) * n_each]
-        seconds = timed(lambda some=some: model.partial_fit(inputs.take(some), y[some]))
+class Stream(NamedTuple):
+    """Rows of a real table in the order of the stream, and the rows that scores are of."""
+
+    inputs: Table
+    y: np.ndarray
+    order: np.ndarray
+    n_each: int
+
+    @classmethod
+    def make(cls, name: str, n_each: int) -> "Stream":
+        inputs, y = load_real(name)
+        return cls(inputs, y, np.random.default_rng(0).permutation(len(y)), n_each)
+
+    def rows(self, first: int, last: int) -> tuple[Table, np.ndarray]:
+        """Those of batches ``first`` to ``last``, the last not included."""
+        some = self.order[first * self.n_each : last * self.n_each]
+        return self.inputs.take(some), self.y[some]
+
+    def scores(self, model) -> dict[str, float]:
+        """Of rows that are not in the stream, and the error on rows of its first batches."""
+        n = N_BATCHES * self.n_each
+        test = self.order[n : n + N_TEST]
+        found = scores(model, self.inputs.take(test), self.y[test])
+        return found | {"early_rmse": scores(model, *self.rows(0, N_FIRST))["rmse"]}
+
+
+def stream(name: str, n_each: int, state: Path) -> None:
+    """Fifty batches, each an update; the record has each batch as soon as it is measured.
+
+    The model after each batch is pickled to ``state``, from where a run that was ended goes on.
+    """
+    rows, model, batches = Stream.make(name, n_each), AnchoredRegressor(random_state=0), []
+    if state.exists():
+        model, batches = pickle.loads(state.read_bytes())
+    for i in range(len(batches), N_BATCHES):
+        some = rows.rows(i, i + 1)
+        seconds = timed(lambda some=some: model.partial_fit(*some))
         found = {"batch": i + 1, "seconds": seconds, "retuned": model.update_.retuned}
-        batches.append(found | scores(model, *test) | {"early_rmse": scores(model, *early)["rmse"]})
+        batches.append(found | rows.scores(model))
+        write_whole(state, pickle.dumps((model, batches)))
+        keep("stream", name, {"rows_a_batch": n_each, "batches": batches})
         print(json.dumps(batches[-1]), flush=True)
-        if i + 1 in REFITS:
-            seen, other = order[: (i + 1) * n_each], AnchoredRegressor(random_state=1)
-            seconds = timed(lambda s=seen, o=other: o.fit(inputs.take(s), y[s]))
-            found = {"batch": i + 1, "seconds": seconds}
-            refits.append(
-                found | scores(other, *test) | {"early_rmse": scores(other, *early)["rmse"]}
-            )
-            print("refit", json.dumps(refits[-1]), flush=True)
-    return {"rows_a_batch": n_each, "batches": batches, "refits": refits}
+
+
+def refits(name: str, n_each: int) -> None:
+    """Fresh fits of all rows so far, after some of the batches; those of the record are kept."""
+    rows = Stream.make(name, n_each)
+    kept = read_record()["refits"].get(name, {"rows_a_batch": n_each, "batches": []})
+    if kept["rows_a_batch"] != n_each:
+        raise ValueError(f"The record has refits of {kept['rows_a_batch']} rows a batch.")
+    batches = kept["batches"]
+    for last in REFITS:
+        if last in [b["batch"] for b in batches]:
+            continue
+        model = AnchoredRegressor(random_state=1)
+        seconds = timed(lambda model=model, last=last: model.fit(*rows.rows(0, last)))
+        batches.append({"batch": last, "seconds": seconds} | rows.scores(model))
+        keep("refits", name, {"rows_a_batch": n_each, "batches": batches})
+        print(json.dumps(batches[-1]), flush=True)
+
+
+def read_record() -> dict:
+    parts = {"twenty": {}, "stream": {}, "refits": {}}
+    return parts | (json.loads(RECORD.read_text()) if RECORD.exists() else {})
+
+
+def keep(what: str, table: str, found: dict) -> None:
+    record = read_record()
+    record[what][table] = found
+    write_whole(RECORD, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("twenty", "stream"))
+    parser.add_argument("what", choices=("twenty", "stream", "refits"))
     parser.add_argument("table")
     parser.add_argument("numbers", type=int, nargs="+")
+    parser.add_argument("--state", type=Path, help="file of a stream that may be taken up again")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = {"twenty": twenty, "stream": stream}[given.what](given.table, *given.numbers)
-    RECORD.parent.mkdir(exist_ok=True)
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {"twenty": {}, "stream": {}}
-    record[given.what][given.table] = found
-    RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-    print(json.dumps({k: v for k, v in found.items() if k not in ("batches", "refits")}))
+    if given.what == "stream":
+        with TemporaryDirectory() as folder:
+            state = given.state or Path(folder) / "stream.pickle"
+            stream(given.table, *given.numbers, state)
+    else:
+        {"twenty": twenty, "refits": refits}[given.what](given.table, *given.numbers)
 
 
 if __name__ == "__main__":

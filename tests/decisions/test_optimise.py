@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from anchored.decisions import Category, Float, Integer, Optimiser, acquisition
-from anchored.decisions.surrogate import Networks
+from anchored.decisions.surrogate import Hyperpriors, Networks
 from anchored.exact import gp
 
 MIXED = {
@@ -110,9 +110,15 @@ def test_a_saved_optimiser_goes_on_as_it_would_have(tmp_path):
     assert [t.x for t in again.told] == [t.x for t in optimiser.told]
     assert math.isnan(again.told[5].y)
     assert again.ask(2) == optimiser.ask(2)
-    own = Optimiser(MIXED, surrogate=Networks("anchored", n_members=4, hidden=(20,)))
+    noisy = Hyperpriors(noise_var=(0.1, 1.0))
+    own = Optimiser(MIXED, surrogate=Networks("anchored", 4, (20,), hyperpriors=noisy))
     own.save(path)
     assert Optimiser.load(path).surrogate == own.surrogate
+
+
+def _with_hyperpriors(content, given):
+    settings = content["surrogate"]["settings"] | {"hyperpriors": given}
+    return {"surrogate": content["surrogate"] | {"settings": settings}}
 
 
 def test_files_that_hold_no_optimiser_are_refused(tmp_path):
@@ -124,6 +130,7 @@ def test_files_that_hold_no_optimiser_are_refused(tmp_path):
         ({"n_asked": -1}, "`n_asked` must be a whole number"),
         ({"pending": [{"x": 1}]}, "`x` must be a dict"),
         ({"extra": 1}, "'extra'.* is not known"),
+        (_with_hyperpriors(content, {}), "`hyperpriors` must be an object with first_var"),
     ):
         path.write_text(json.dumps(content | change))
         with pytest.raises(ValueError, match=words):

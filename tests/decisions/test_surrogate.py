@@ -6,7 +6,15 @@ import pytest
 from scipy import stats
 
 from anchored import gp
-from anchored.decisions.surrogate import Known, Networks, Twin, capacity, tune
+from anchored.decisions.surrogate import (
+    Hyperpriors,
+    Known,
+    Networks,
+    Twin,
+    capacity,
+    normalised,
+    tune,
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +67,7 @@ def test_draws_of_two_layers_have_the_covariance_of_the_kernel(known):
 
 
 def test_a_column_without_effect_has_little_relevance(known):
-    relevance = tune(known, (50,)).relevance
+    relevance = tune(known, (50,), Hyperpriors()).relevance
     assert relevance[2] < 0.5 * relevance[:2].max()
 
 
@@ -67,10 +75,10 @@ def test_rows_that_fill_the_room_count_for_nothing(known):
     """Evidence is highest at the same place whatever room there is."""
     from anchored.decisions import surrogate
 
-    found = tune(known, (50,))
+    found = tune(known, (50,), Hyperpriors())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(surrogate, "_LEAST_CAPACITY", 64)
-        wider = tune(known, (50,))
+        wider = tune(known, (50,), Hyperpriors())
     assert found.first_var == pytest.approx(wider.first_var, rel=1e-3)
     np.testing.assert_allclose(found.relevance, wider.relevance, rtol=1e-3)
 
@@ -96,3 +104,36 @@ def test_settings_of_networks_are_checked():
         Networks("deep")
     with pytest.raises(ValueError, match="`seen` must be a share"):
         Networks(seen=0.1)
+
+
+def test_hyperpriors_are_checked():
+    with pytest.raises(ValueError, match="`noise_var` must be a centre and a spread"):
+        Hyperpriors(noise_var=(0.1, 0.0))
+
+
+@pytest.mark.parametrize("power", [np.exp, lambda z: -np.exp(-z), lambda z: z])
+def test_normalised_values_keep_their_order_and_have_no_skewness(power):
+    """The standard error of the skewness of 100 normal values is 0.24."""
+    values = power(np.random.default_rng(0).normal(size=100))
+    found = normalised(values)
+    np.testing.assert_array_equal(np.argsort(found), np.argsort(values))
+    assert abs(stats.skew(found)) < 2 * 0.24
+    assert found.mean() == pytest.approx(0, abs=1e-9)
+    assert found.std() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("values", "expected"), [([3, 3, 3], [0, 0, 0]), ([1, 2], [-1, 1])])
+def test_values_that_show_no_distribution_are_only_standardised(values, expected):
+    np.testing.assert_allclose(normalised(np.array(values, float)), expected)
+
+
+def test_a_value_far_below_the_others_is_not_called_noise():
+    """In six dimensions a narrow funnel looks flat but for the one point that fell into it."""
+    x = np.random.default_rng(3).uniform(-1, 1, size=(25, 6))
+    x[0] *= 0.1
+    y = -np.exp(-3 * np.sqrt(np.mean(x**2, axis=1)))
+    tuned = tune(Known(x, normalised(y), tuple(range(6))), (50,), Hyperpriors())
+    assert tuned.noise_var < 1e-2
+    plain = Hyperpriors(noise_var=(1e-3, 2.0))
+    raw = tune(Known(x, (y - y.mean()) / y.std(), tuple(range(6))), (50,), plain)
+    assert raw.noise_var > 0.5

@@ -9,9 +9,9 @@ from typing import Any
 from anchored._files import write_whole
 from anchored._json import Fields, is_number, parsed
 from anchored.decisions.space import Category, Dimension, Float, Integer, Space
-from anchored.decisions.surrogate import Networks, Surrogate, Twin
+from anchored.decisions.surrogate import Hyperpriors, Networks, Surrogate, Twin
 
-_FORMAT = "anchored optimiser 1"
+_FORMAT = "anchored optimiser 2"
 _SURROGATES: dict[str, Any] = {"Twin": Twin, "Networks": Networks}
 
 
@@ -97,6 +97,9 @@ def _surrogate(item: Fields) -> Surrogate:
     known = {field.name for field in dataclasses.fields(_SURROGATES[kind])}
     if set(settings) != known:
         raise item.wrong("settings", settings, f"an object with {', '.join(sorted(known))}")
+    priors, names = settings["hyperpriors"], {f.name for f in dataclasses.fields(Hyperpriors)}
+    if not isinstance(priors, dict) or set(priors) != names:
+        raise item.wrong("hyperpriors", priors, f"an object with {', '.join(sorted(names))}")
     item.close()
-    settings["hidden"] = tuple(settings["hidden"])
+    settings |= {"hidden": tuple(settings["hidden"]), "hyperpriors": Hyperpriors(**priors)}
     return _SURROGATES[kind](**settings)

@@ -27,7 +27,7 @@ from anchored.decisions.acquisition import (
     search_functions,
 )
 from anchored.decisions.space import Dimension, Space
-from anchored.decisions.surrogate import Known, Networks, Surrogate, Twin
+from anchored.decisions.surrogate import Known, Networks, Surrogate, Twin, normalised, standardised
 from anchored.errors import bad_value, unknown_name
 
 Point = Mapping[str, Any]
@@ -287,32 +287,26 @@ class Optimiser:
         u = self.space.encode([t.x for t in told])
         limits = np.array([t.constraints for t in told]).reshape(len(told), -1)
         feasible = np.array([t.is_feasible for t in told])
-        return _Rows(u, y[kept], limits, feasible)
+        scaled = normalised if self.surrogate.normalise else standardised
+        return _Rows(u, scaled(y[kept]), limits, feasible)
 
     def _fitted(self, rows: "_Rows", part: int, seed: tuple[int, ...], n_drawn: int):
         """The model of the objective (part 0) or of a constraint."""
         columns = tuple(int(c) for c in self.space.columns)
-        known = Known(self.space.features(rows.u), rows.standardised(part), columns)
+        known = Known(self.space.features(rows.u), rows.values(part), columns)
         return self.surrogate.fit(known, (*seed, part), n_drawn)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Rows:
     u: np.ndarray  # [row, coordinate]
-    y: np.ndarray  # [row]
+    y: np.ndarray  # [row], scaled
     limits: np.ndarray  # [row, constraint]
     feasible: np.ndarray  # [row]
 
-    def _values(self, part: int) -> np.ndarray:
-        return self.y if part == 0 else self.limits[:, part - 1]
-
-    def _moments(self, part: int) -> tuple[float, float]:
-        values = self._values(part)
-        return float(values.mean()), float(values.std()) or 1.0
-
-    def standardised(self, part: int) -> np.ndarray:
-        mean, scale = self._moments(part)
-        return (self._values(part) - mean) / scale
+    def values(self, part: int) -> np.ndarray:
+        """What a model is fitted to."""
+        return self.y if part == 0 else standardised(self.limits[:, part - 1])
 
     @property
     def best(self) -> np.ndarray:
@@ -320,15 +314,11 @@ class _Rows:
         return self.u[np.resize(np.lexsort((self.y, ~self.feasible))[:_N_BEST], _N_BEST)]
 
     def belief(self, models: list) -> Belief:
-        mean, scale = self._moments(0)
-        best = math.nan
-        if self.feasible.any():
-            best = (self.y[self.feasible].min() - mean) / scale
-        limits = [-self._moments(p)[0] / self._moments(p)[1] for p in range(1, len(models))]
+        best = self.y[self.feasible].min() if self.feasible.any() else math.nan
+        scale = self.limits.std(axis=0)
+        zeros = -self.limits.mean(axis=0) / np.where(scale > 0, scale, 1.0)
         # Functions are mapped one by one, so limits come as a tuple of numbers.
-        return Belief(
-            models[0], np.float64(best), tuple(models[1:]), tuple(map(np.float64, limits))
-        )
+        return Belief(models[0], np.float64(best), tuple(models[1:]), tuple(zeros))
 
 
 def _plain(value: Any) -> Any:

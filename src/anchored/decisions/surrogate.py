@@ -8,6 +8,8 @@ network f plus what the observed values say of it (Matheron's rule),
 so it can be evaluated, and differentiated, anywhere. `Networks` are the trained members of an
 ensemble, of which each is a function. Prior, relevances and noise of both are those of highest
 evidence of the twin, under hyperpriors for few rows: much of what is optimised has little noise.
+Values are first brought near a normal distribution (`normalised`). Otherwise one value far below
+all others is best explained as noise, and nothing is learned from it.
 """
 
 import dataclasses
@@ -16,7 +18,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import linalg, optimize
+from scipy import linalg, optimize, stats
 
 from anchored.core.ensembles import METHODS, Folds, fit_ensemble
 from anchored.core.likelihoods import Gaussian
@@ -34,9 +36,8 @@ _LEAST_CAPACITY = 32
 _TUNED_ROWS = 512  # most rows that the evidence is computed on
 _TRIALS = 40
 _NO_WEIGHT = 1e-12  # of rows that only fill the room
-# Centre and spread of log-normal hyperpriors: of first_var, of relevances and of the noise.
-_FIRST_VAR, _RELEVANCE, _NOISE = (3.0, 2.0), (1.0, 0.7), (1e-3, 2.0)
 _LEAST_NOISE = 1e-6
+_POWERS = (-2.0, 4.0)  # of Yeo and Johnson's transformation
 _WIDTH = 1_024  # of the random networks that draws begin with
 
 
@@ -50,12 +51,62 @@ class Known:
 
 
 @dataclasses.dataclass(frozen=True)
+class Hyperpriors:
+    """Log-normal hyperpriors, each a centre and the spread of the logarithm.
+
+    Parameters
+    ----------
+    first_var : prior variance of the input layer's biases, which scales the whole function.
+    steepness : variance of its weights beside that of its biases, of all columns alike.
+    relevance : the same of each column beside the others.
+    noise_var : of standardised values.
+    """
+
+    first_var: tuple[float, float] = (3.0, 2.0)
+    steepness: tuple[float, float] = (1.0, 1.0)
+    relevance: tuple[float, float] = (1.0, 0.7)
+    noise_var: tuple[float, float] = (1e-4, 1.0)
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            pair = tuple(getattr(self, field.name))
+            if len(pair) != 2 or not all(np.isfinite(pair)) or min(pair) <= 0:
+                raise bad_value(field.name, pair, "a centre and a spread, both above 0")
+            object.__setattr__(self, field.name, pair)
+
+    def of(self, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+        """Centres and spreads of all logarithms, the noise last."""
+        parts = [self.first_var, self.steepness, *[self.relevance] * n_columns, self.noise_var]
+        return np.log([centre for centre, _ in parts]), np.array([spread for _, spread in parts])
+
+
+@dataclasses.dataclass(frozen=True)
 class Tuned:
     """Where the evidence, with the hyperpriors, is highest."""
 
     first_var: float
-    relevance: np.ndarray  # [feature]
+    relevance: np.ndarray  # [feature], times the steepness
     noise_var: float
+
+
+def normalised(values: np.ndarray) -> np.ndarray:
+    """Standardised values, in the same order, made as near to normal as a power makes them.
+
+    The power is that of Yeo and Johnson with the highest likelihood. Below 1 it draws high values
+    together, above 1 low ones.
+    """
+    standard = standardised(values)
+    if len(np.unique(standard)) < 3:
+        return standard
+    power = optimize.minimize_scalar(
+        lambda power: -stats.yeojohnson_llf(power, standard), bounds=_POWERS, method="bounded"
+    ).x
+    return standardised(stats.yeojohnson(standard, power))
+
+
+def standardised(values: np.ndarray) -> np.ndarray:
+    """Values of mean 0 and deviation 1; all 0 if they are alike."""
+    return (values - values.mean()) / (values.std() or 1.0)
 
 
 def capacity(n_rows: int) -> int:
@@ -65,27 +116,26 @@ def capacity(n_rows: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Family:
-    """The kernel as a function of the logarithms of first_var and of each column's relevance."""
+    """The kernel as a function of the logarithms of first_var, steepness and relevances."""
 
     columns: tuple[int, ...]
     hidden: tuple[int, ...]
 
     def __call__(self, logs) -> Kernel:
         n_columns = max(self.columns) + 1
-        relevance = jnp.exp(logs[1:])[np.array(self.columns)]
+        relevance = jnp.exp(logs[1] + logs[2:])[np.array(self.columns)]
         return Kernel.paper(jnp.exp(logs[0]), n_columns, self.hidden, "relu", relevance)
 
 
 @one_blas_thread
-def tune(known: Known, hidden: tuple[int, ...]) -> Tuned:
+def tune(known: Known, hidden: tuple[int, ...], hyper: Hyperpriors) -> Tuned:
     """Prior, relevances and noise by the evidence of the twin, on the latest rows if many."""
     family, n_columns = _Family(known.columns, hidden), max(known.columns) + 1
     x, y = known.x[-_TUNED_ROWS:], known.y[-_TUNED_ROWS:]
     room = capacity(len(x))
     rows, targets = _filled(x, room), _filled(y[:, None], room)
     weight = np.where(np.arange(room) < len(x), 1.0, _NO_WEIGHT)
-    parts = [_FIRST_VAR, *[_RELEVANCE] * n_columns, _NOISE]
-    centre, spread = np.log([p[0] for p in parts]), np.array([p[1] for p in parts])
+    centre, spread = hyper.of(n_columns)
 
     def negative(theta: np.ndarray):
         value, in_kernel, in_noise = gp.evidence_gradient(
@@ -99,7 +149,7 @@ def tune(known: Known, hidden: tuple[int, ...]) -> Tuned:
     found = optimize.minimize(
         negative, centre, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _TRIALS}
     ).x
-    relevance = np.exp(found[1:-1])[np.array(known.columns)]
+    relevance = np.exp(found[1] + found[2:-1])[np.array(known.columns)]
     return Tuned(float(np.exp(found[0])), relevance, float(np.exp(found[-1])))
 
 
@@ -149,12 +199,23 @@ def _random_network(layers: Params, z: Array) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Twin:
-    """The infinitely wide network with the layers of a network of widths ``hidden``."""
+    """The infinitely wide network with the layers of a network of widths ``hidden``.
+
+    Parameters
+    ----------
+    hidden : widths, of which only the number counts.
+    hyperpriors : what is believed of the function before any value. For values with much noise
+        ``Hyperpriors(noise_var=(0.1, 1.0))`` begins nearer to the truth.
+    normalise : whether values are brought near a normal distribution.
+    """
 
     hidden: tuple[int, ...] = (50,)
+    hyperpriors: Hyperpriors = Hyperpriors()
+    normalise: bool = True
 
     def fit(self, known: Known, seed: tuple[int, ...], n_functions: int) -> "FittedTwin":
-        return FittedTwin(known, tune(known, self.hidden), self.hidden, seed, n_functions)
+        tuned = tune(known, self.hidden, self.hyperpriors)
+        return FittedTwin(known, tuned, self.hidden, seed, n_functions)
 
 
 class FittedTwin:
@@ -165,7 +226,7 @@ class FittedTwin:
         family = _Family(known.columns, hidden)
         by_column = [tuned.relevance[known.columns.index(c)] for c in range(max(known.columns) + 1)]
         with jax.enable_x64(True):
-            self._kernel = family(jnp.log(jnp.asarray([tuned.first_var, *by_column])))
+            self._kernel = family(jnp.log(jnp.asarray([tuned.first_var, 1.0, *by_column])))
         self._gp = gp.condition(self._kernel, known.x, known.y, tuned.noise_var)
         self._room = capacity(len(known.y))
 
@@ -253,6 +314,7 @@ class Networks:
     hidden : widths of hidden layers.
     n_steps, rate : of the training.
     seen : share of the rows that each member sees, at random; 1 is all of them.
+    hyperpriors, normalise : as those of `Twin`.
     """
 
     method: str = "rms"
@@ -261,6 +323,8 @@ class Networks:
     n_steps: int = 3_000
     rate: float = 0.03
     seen: float = 1.0
+    hyperpriors: Hyperpriors = Hyperpriors()
+    normalise: bool = True
 
     def __post_init__(self):
         if self.method not in METHODS or METHODS[self.method].variance_head:
@@ -269,7 +333,7 @@ class Networks:
             raise bad_value("seen", self.seen, "a share from 0.5 to 1")
 
     def fit(self, known: Known, seed: tuple[int, ...], n_functions: int) -> "FittedNetworks":
-        tuned = tune(known, self.hidden)
+        tuned = tune(known, self.hidden, self.hyperpriors)
         n_members = max(self.n_members, n_functions)
         network = MLP(self.hidden)
         raised = known.x.shape[1] / (max(known.columns) + 1)
