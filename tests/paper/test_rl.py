@@ -162,13 +162,25 @@ def test_the_page_shows_trials_and_speed():
         "drift": {"randomised-priors/q": looks},
     }
     times = {
-        "32": {"processor_median": 44.0, "clock_median": 60.0},
-        "50": {"processor_median": 75.0, "clock_median": 74.0},
+        "32": {
+            "one": {"clock_median": 60.0},
+            "all": {"processor_median": 44.0, "clock_median": 24.0},
+        },
+        "50": {
+            "one": {"clock_median": 74.0},
+            "all": {"processor_median": 75.0, "clock_median": 51.0},
+        },
     }
     line = {"name": "a", "value": 19.0, "unit": "x", "target": 20.0, "at_least": True, "ok": False}
     beside = {
         "deep_sea_trials": trials,
-        "rl_planning": {"milliseconds": times, "target": 50.0},
+        "rl_planning": {
+            "milliseconds": times,
+            "target": 50.0,
+            "devices": 2,
+            "cores": 2,
+            "load": [0.5, 0.5, 0.5],
+        },
         "rl": {"lines": [line], "cores": 2, "load": [0.1, 0.2, 0.3]},
     }
     sea = sea_record({("anchored", 20): [100]})
@@ -176,8 +188,8 @@ def test_the_page_shows_trials_and_speed():
     text = rl_page({"table-deep-sea": sea}, beside, "pictures")
     assert "| 1 | 3 | 0.1 | 0.01 * | 1,200, > 1,500 | 7 |" in text
     assert "| randomised priors, rate 0.01 | 2.27 | - |" in text
-    assert "| 32 nodes | 44.0 ms | 60.0 ms | met |" in text
-    assert "| 50 nodes | 75.0 ms | 74.0 ms | missed |" in text
+    assert "| 32 nodes | 60.0 ms | 24.0 ms | 44.0 ms | met |" in text
+    assert "| 50 nodes | 74.0 ms | 51.0 ms | 75.0 ms | missed |" in text
     assert "| a | 19 x | at least 20 x | missed |" in text
 
 
