@@ -2,9 +2,10 @@
 
 As many trials of anchors as of randomised priors, on sizes and seeds that are not in the table:
 priors and rates on two seeds of size 14, most of them and some more on a seed of size 24, and two
-of each method on another seed there. Then what is left of the members' spread at cells that
+of each method on another seed there; then the best of either and four variations of it on two seeds
+of size 30. Then what is left of the members' spread at cells that
 were never seen, as episodes pass. Saved as ``benchmarks/results/deep_sea_trials.json``; what is
-there is not run again. It takes a quarter of an hour of the processor.
+there is not run again. It takes half an hour of the processor.
 """
 
 import dataclasses
@@ -33,6 +34,7 @@ class Choice(NamedTuple):
     learning_rate: float
     in_prior_units: bool = False
     noise_var: float = 0.01
+    capacity: int = 10_000
 
 
 CHOICES = {
@@ -47,6 +49,12 @@ CHOICES = {
     "i": Choice(1.0, 3.0, 0.01, True, noise_var=0.1),
     "j": Choice(1.0, 1.0, 0.01, True),
     "k": Choice(1.0, 6.0, 0.01, True),
+    "l": Choice(0.01, 30.0, 0.001, capacity=200_000),  # no row is forgotten
+    "m": Choice(0.01, 30.0, 0.005, capacity=200_000),
+    "n": Choice(0.01, 30.0, 0.0005),
+    "o": Choice(0.01, 30.0, 0.0025),
+    "p": Choice(0.001, 95.0, 0.0003),  # the same functions; layers that cells share move less
+    "q": Choice(0.0001, 300.0, 0.0001),  # still less
 }
 
 
@@ -61,6 +69,7 @@ STAGES = (
     Stage(14, 400, (101, 102), ("abcdef", "abcdef")),
     Stage(24, 1500, (103,), ("abdeghi", "abdehjk")),
     Stage(24, 1500, (104,), ("ae", "bd")),
+    Stage(30, 1500, (105, 106), ("alnpq", "bmopq")),
 )
 
 

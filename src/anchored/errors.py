@@ -56,6 +56,11 @@ def bad_value(argument: str, got: object, need: str) -> ValueError:
     return ValueError(f"`{argument}` must be {need}; got {got!r}.")
 
 
+def missing_package(need: str, extra: str) -> ModuleNotFoundError:
+    """Error where an optional package is not installed: what needs it, and the extra to install."""
+    return ModuleNotFoundError(f"{need}: pip install 'anchored[{extra}]'.")
+
+
 def shown(text: str, most: int = 40) -> str:
     """A cell, name or path as text for a message: quoted, on one line, not too long."""
     return repr(text if len(text) <= most else text[: most - 3] + "...")

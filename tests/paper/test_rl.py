@@ -91,6 +91,17 @@ def test_psi_is_compared_over_the_runs_that_both_have():
     assert (pair["sizes"], pair["better"]) == ("20", "")
 
 
+def test_psi_over_sizes_with_many_seeds_is_told_apart():
+    """One long run that failed weighs on the rest; sizes with ten seeds count by themselves too."""
+    tuned = "anchored", "randomised-priors-fast"
+    found = {(method, 20): [100] * 10 for method in tuned}
+    found |= {(tuned[0], 30): [None], (tuned[1], 30): [100]}
+    both, many = deep_sea.pairs(sea_record(found))
+    assert (both["sizes"], many["sizes"]) == ("20, 30", "20")
+    assert both["psi"][0] < both["psi"][1]
+    assert many["psi"][0] == many["psi"][1]
+
+
 @pytest.fixture(scope="module")
 def push_record(tmp_path_factory):
     """A run too short to learn anything, that has all parts."""
@@ -150,7 +161,13 @@ def test_the_page_is_of_its_records(push_record):
 
 
 def test_the_page_shows_trials_and_speed():
-    choice = {"first_var": 1.0, "prior_scale": 3.0, "learning_rate": 0.01, "noise_var": 0.1}
+    choice = {
+        "first_var": 1.0,
+        "prior_scale": 3.0,
+        "learning_rate": 0.01,
+        "noise_var": 0.1,
+        "capacity": 10_000,
+    }
     looks = [{"spread_unseen": 2.268}, {"spread_unseen": None}]
     trials = {
         "choices": {"q": choice | {"in_prior_units": True}},
@@ -162,22 +179,34 @@ def test_the_page_shows_trials_and_speed():
         "drift": {"randomised-priors/q": looks},
     }
     times = {
-        "32": {"processor_median": 44.0, "clock_median": 60.0},
-        "50": {"processor_median": 75.0, "clock_median": 74.0},
+        "32": {
+            "one": {"clock_median": 60.0},
+            "all": {"processor_median": 44.0, "clock_median": 24.0},
+        },
+        "50": {
+            "one": {"clock_median": 74.0},
+            "all": {"processor_median": 75.0, "clock_median": 51.0},
+        },
     }
     line = {"name": "a", "value": 19.0, "unit": "x", "target": 20.0, "at_least": True, "ok": False}
     beside = {
         "deep_sea_trials": trials,
-        "rl_planning": {"milliseconds": times, "target": 50.0},
+        "rl_planning": {
+            "milliseconds": times,
+            "target": 50.0,
+            "devices": 2,
+            "cores": 2,
+            "load": [0.5, 0.5, 0.5],
+        },
         "rl": {"lines": [line], "cores": 2, "load": [0.1, 0.2, 0.3]},
     }
     sea = sea_record({("anchored", 20): [100]})
     sea |= {"findings": [], "tables": [], "title": "Sea"}
     text = rl_page({"table-deep-sea": sea}, beside, "pictures")
-    assert "| 1 | 3 | 0.1 | 0.01 * | 1,200, > 1,500 | 7 |" in text
+    assert "| 1 | 3 | 0.1 | 10,000 | 0.01 * | 1,200, > 1,500 | 7 |" in text
     assert "| randomised priors, rate 0.01 | 2.27 | - |" in text
-    assert "| 32 nodes | 44.0 ms | 60.0 ms | met |" in text
-    assert "| 50 nodes | 75.0 ms | 74.0 ms | missed |" in text
+    assert "| 32 nodes | 60.0 ms | 24.0 ms | 44.0 ms | met |" in text
+    assert "| 50 nodes | 74.0 ms | 51.0 ms | 75.0 ms | missed |" in text
     assert "| a | 19 x | at least 20 x | missed |" in text
 
 

@@ -130,5 +130,5 @@ def test_bad_values_are_refused():
 
 def test_without_gymnasium_there_is_advice(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(ImportError, match=r'pip install "anchored\[rl\]"'):
+    with pytest.raises(ImportError, match=r"pip install 'anchored\[rl\]'"):
         shell(CartPoleSwingUp())

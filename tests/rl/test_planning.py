@@ -1,6 +1,8 @@
 """Planners beside closed forms, trajectory sampling, and one program for each decision."""
 
 import dataclasses
+import subprocess
+import sys
 from typing import ClassVar
 
 import jax
@@ -102,6 +104,50 @@ def test_a_decision_is_one_program_whatever_the_model_says():
         seen = jnp.array([0.0, 3.0, 0.0, float(i)])
         decide(planner, 2, model, jax.random.key(i), seen, rest(planner, bounds), bounds)
     assert planning._decide._cache_size() == before + 1
+
+
+SHARED = """
+import jax
+jax.config.update("jax_num_cpu_devices", 4)
+import jax.numpy as jnp
+import numpy as np
+from anchored.rl import CartPoleSwingUp, CrossEntropy, PlanningAgent, PlanningSettings
+from anchored.rl.dynamics import DynamicsSettings
+from anchored.rl.planning import _devices_for, returns
+
+env, first = CartPoleSwingUp(noise_var=0.001, max_steps=8), jax.local_devices()[0]
+assert [len(_devices_for(n)) for n in (400, 6, 7)] == [4, 3, 1]
+
+def learnt():
+    settings = PlanningSettings(
+        DynamicsSettings(hidden=(8, 8), n_members=3, capacity=64),
+        CrossEntropy(12, 4, 2, horizon=3), n_particles=3, n_train_steps=10,
+    )
+    agent = PlanningAgent(env.reward, env.features, settings, seed=3).fit(env, 3)
+    return agent, [agent.act([0.0, 3.0, 0.1, 0.0]) for _ in range(2)]
+
+shared, acts = learnt()
+plans = jax.random.uniform(jax.random.key(0), (12, 3, 1))
+given = (shared.model_, 3, jax.random.key(1), jnp.array([0.0, 3.0, 0.1, 0.0]), plans)
+over = jax.jit(returns, static_argnums=1)(*given)
+assert len(over.sharding.device_set) == 4
+assert shared.model_.state.theta.sharding.device_set == {first}  # learning stays on one
+with jax.default_device(first):
+    alone, same_acts = learnt()
+    one = jax.jit(returns, static_argnums=1)(*given)
+assert one.sharding.device_set == {first}
+np.testing.assert_allclose(over, one, rtol=1e-5)
+np.testing.assert_allclose(shared.returns_, alone.returns_, rtol=1e-4)
+np.testing.assert_allclose(acts, same_acts, rtol=1e-3)
+print("same")
+"""
+
+
+def test_candidates_shared_out_among_devices_are_judged_the_same():
+    done = subprocess.run(
+        [sys.executable, "-c", SHARED], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "same", done.stderr
 
 
 def test_planning_with_the_true_model_swings_the_pole_up():

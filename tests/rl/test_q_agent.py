@@ -197,7 +197,7 @@ def test_bad_calls_are_named():
 
 def test_without_gymnasium_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(ImportError, match=r'pip install "anchored\[rl\]"'):
+    with pytest.raises(ImportError, match=r"pip install 'anchored\[rl\]'"):
         QAgent(SMALL).fit(Steps(), 4)
     QAgent(SMALL).fit(Line(), 4)  # ours does without
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from anchored.datasets.folder import find_file, find_in_folder, read_arrays
 from anchored.datasets.registry import IMAGES
-from anchored.errors import unknown_name
+from anchored.errors import missing_package, unknown_name
 
 _UNSIGNED_BYTE = 0x08  # idx's code of the only type these files have
 _N_BATCHES = 5  # files that CIFAR-10's training part comes in
@@ -120,7 +120,7 @@ def _read_sheet(path: Path) -> np.ndarray:
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
-        raise ImportError(f"{path} needs Pillow: pip install 'anchored[data]'.") from error
+        raise missing_package(f"{path} needs Pillow", "data") from error
     try:
         with Image.open(path) as sheet:
             pixels = np.array(sheet.convert("RGB"))

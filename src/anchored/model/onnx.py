@@ -21,7 +21,7 @@ import numpy as np
 
 from anchored import __version__
 from anchored._files import write_whole
-from anchored.errors import ModelFileError
+from anchored.errors import ModelFileError, missing_package
 from anchored.model.forward import type_of
 from anchored.model.onnx_dense import dense_outputs
 from anchored.model.onnx_graph import OPSET, Graph, onnx_type
@@ -49,7 +49,7 @@ def write(
     try:
         import onnx
     except ImportError as error:
-        raise ImportError("ONNX files need `pip install 'anchored[onnx]'`.") from error
+        raise missing_package("ONNX files need the package onnx", "onnx") from error
 
     coverage = checked_coverage(coverage)
     if fitted.sampled is not None:

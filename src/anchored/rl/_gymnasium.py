@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-_MISSING = (
-    'Gymnasium is needed for this environment and is not installed; pip install "anchored[rl]". '
-    "Environments in pure JAX (`anchored.rl.PureEnvironment`) do not need it."
-)
+from anchored.errors import missing_package
 
 _ADVICE = {
     "observation_space": "Wrap it with gymnasium.wrappers.FlattenObservation.",
@@ -21,7 +18,10 @@ def gymnasium() -> Any:
         import gymnasium
         import gymnasium.vector
     except ImportError as error:
-        raise ImportError(_MISSING) from error
+        need = (
+            "Environments that are not in pure JAX (`anchored.rl.PureEnvironment`) need Gymnasium"
+        )
+        raise missing_package(need, "rl") from error
     return gymnasium
 
 

@@ -5,7 +5,9 @@ one member for the whole plan (trajectory sampling, "TS-infinity" of Chua et al.
 plan is judged by coherent worlds, not by a blend of them. All candidates of a round meet the same
 noise: they are compared on equal terms, and far fewer numbers are drawn.
 
-A decision is one compiled program: `decide`.
+A decision is one compiled program: `decide`. Where JAX has several devices, each takes an equal
+share of the candidates. A processor's cores count as devices if they are asked for before JAX
+starts, by ``jax.config.update("jax_num_cpu_devices", 2)``.
 """
 
 import dataclasses
@@ -14,10 +16,14 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 
 from anchored.core.tree import Carried, as_pytree, from_pytree
 from anchored.errors import bad_value
 from anchored.typing import Array
+
+_AXIS = "candidates"
 
 
 class Simulator(Protocol):
@@ -139,6 +145,40 @@ def returns(
     simulator: Simulator, n_particles: int, key: Array, observation: Array, plans: Array
 ) -> Array:
     """Mean reward summed over each plan [candidate, step, action] from one observation.
+
+    Each device takes an equal share of the candidates; all get all results.
+    """
+    devices = _devices_for(len(plans))
+    if len(devices) == 1:
+        return _returns(simulator, n_particles, key, observation, plans)
+
+    def share(carried: Carried, key: Array, observation: Array, plans: Array) -> Array:
+        found = _returns(from_pytree(carried), n_particles, key, observation, plans)
+        return jax.lax.all_gather(found, _AXIS, tiled=True)
+
+    whole, split = PartitionSpec(), PartitionSpec(_AXIS)
+    of_all = jax.shard_map(
+        share,
+        mesh=Mesh(np.array(devices), (_AXIS,)),
+        in_specs=(whole, whole, whole, split),
+        out_specs=whole,
+        check_vma=False,  # that all devices have the same after gathering is not seen by JAX
+    )
+    return of_all(as_pytree(simulator), key, observation, plans)
+
+
+def _devices_for(n_plans: int) -> list[jax.Device]:
+    """Devices of this process, as many as share the plans equally; one if JAX was told which."""
+    devices = jax.local_devices()
+    if jax.config.jax_default_device is not None:  # pyright: ignore[reportAttributeAccessIssue]
+        return devices[:1]
+    return devices[: max(n for n in range(1, len(devices) + 1) if n_plans % n == 0)]
+
+
+def _returns(
+    simulator: Simulator, n_particles: int, key: Array, observation: Array, plans: Array
+) -> Array:
+    """`returns` on one device.
 
     Particles are shared out equally among members. Members take turns, each with its particles of
     all candidates as the rows of one batch: what one needs stays in the processor's cache.

@@ -28,7 +28,7 @@ from anchored.rl.dynamics import (
     same,
 )
 from anchored.rl.environments.pure import ContinuousEnvironment
-from anchored.rl.planning import Bounds, CrossEntropy, RandomShooting, decide, rest
+from anchored.rl.planning import Bounds, CrossEntropy, RandomShooting, Simulator, decide, rest
 from anchored.rl.trials import Trial, gymnasium_trial, pure_trial
 
 _KIND = "planning-agent"  # of its files
@@ -191,6 +191,10 @@ class PlanningAgent:
         except ModelFileError as error:
             raise ModelFileError(f"{path} cannot be used as an agent: {error}") from error
 
+    def simulator(self) -> Simulator:
+        """What plans are tried in: the model, unless a subclass says otherwise."""
+        return self.model_
+
     def _begin(self, n_observed: int, low: np.ndarray, high: np.ndarray) -> None:
         self.model_ = DynamicsModel.begin(
             self._key(_BEGIN),
@@ -227,7 +231,7 @@ class PlanningAgent:
     def _act(self, key, seen: np.ndarray) -> np.ndarray:
         s = self.settings
         now = (key, on_device(seen), self._plan, self.bounds_)
-        action, self._plan = decide(s.planner, s.n_particles, self.model_, *now)
+        action, self._plan = decide(s.planner, s.n_particles, self.simulator(), *now)
         self._n_acts += 1
         return np.asarray(action)
 
@@ -235,8 +239,8 @@ class PlanningAgent:
         s, key = self.settings, self._key(number)
         at_random = number < s.n_random_trials
         if isinstance(env, ContinuousEnvironment):
-            model = None if at_random else self.model_
-            trial = pure_trial(env, s.planner, s.n_particles, model, key)
+            world = None if at_random else self.simulator()
+            trial = pure_trial(env, s.planner, s.n_particles, world, key)
             for name in ("next_observation", "reward"):
                 checked_numbers(name, getattr(trial.steps, name)[: trial.length])
             return trial

@@ -44,7 +44,8 @@ def pure_trial(
 ) -> Trial:
     """Plan with ``simulator`` at every step, or draw actions evenly if there is none."""
     given = as_pytree(env), None if simulator is None else as_pytree(simulator)
-    return Trial(_pure_steps(planner, n_particles, *given, key))
+    # Of several devices' copies one: what is learnt from them is learnt on one device.
+    return Trial(jax.device_get(_pure_steps(planner, n_particles, *given, key)))
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -1,6 +1,7 @@
 """What the adapters share: outputs and parameters checked, constants compared, messages."""
 
 import dataclasses
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -11,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchored.typing import Array
+
+_ABSENT = object()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +95,29 @@ def check_layers(
             raise has_dropout(title, path, type(layer).__name__, off)
         if keeps(layer):
             raise has_statistics(title, path, type(layer).__name__, off_statistics)
+
+
+def constructor_arguments(
+    layer: Any, special: dict[str, Any], is_plain: Callable[[Any], bool]
+) -> dict[str, Any] | None:
+    """What a layer's constructor takes, from its fields of the same names.
+
+    ``special`` counts before fields, of which those that are not plain do not count. None if an
+    argument without a default is left.
+    """
+    given: dict[str, Any] = {}
+    _, *parameters = inspect.signature(type(layer).__init__).parameters.values()
+    for parameter in parameters:
+        name, value = parameter.name, getattr(layer, parameter.name, _ABSENT)
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        if name in special:
+            given[name] = special[name]
+        elif value is not _ABSENT and is_plain(value):
+            given[name] = value
+        elif parameter.default is inspect.Parameter.empty:
+            return None
+    return given
 
 
 def dotted(path: tuple) -> str:

@@ -1,7 +1,6 @@
 """Equinox modules. They are written for one row, and lifted over rows here."""
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from anchored.core.adapters.common import (
     check_parameters,
     checked_outputs,
     compared,
+    constructor_arguments,
     dotted,
     is_trained,
     title_of,
@@ -136,19 +136,16 @@ def _made_again(layer: Any, key: Array, title: str, path: tuple, own: list[str])
     refused = unknown_layer(title, dotted(path), kind, ", ".join(own))
     if kind.__module__.partition(".")[0] != "equinox":
         raise refused
-    given = {}
-    for name, parameter in inspect.signature(kind).parameters.items():
-        value = getattr(layer, name, None)
-        if name == "key":
-            given[name] = key
-        elif name == "dtype":
-            given[name] = next(leaf.dtype for leaf in jax.tree.leaves(layer) if is_trained(leaf))
-        elif isinstance(value, eqx.Module):
-            given[name] = _anew(value, jax.random.fold_in(key, 0), title, path)
-        elif hasattr(layer, name) and not is_trained(value):
-            given[name] = value
-        elif parameter.default is inspect.Parameter.empty:
-            raise refused
+    special: dict[str, Any] = {
+        name: _anew(value, jax.random.fold_in(key, 0), title, path)
+        for name, value in vars(layer).items()
+        if isinstance(value, eqx.Module)
+    }
+    special["key"] = key
+    special["dtype"] = next(leaf.dtype for leaf in jax.tree.leaves(layer) if is_trained(leaf))
+    given = constructor_arguments(layer, special, lambda value: not is_trained(value))
+    if given is None:
+        raise refused
     made = kind(**given)
     if jax.tree.structure(made) != jax.tree.structure(layer):
         raise refused

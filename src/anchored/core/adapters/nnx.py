@@ -1,7 +1,6 @@
 """Flax NNX modules."""
 
 import dataclasses
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from anchored.core.adapters.common import (
     check_layers,
     check_parameters,
     checked_outputs,
+    constructor_arguments,
     title_of,
     unknown_layer,
 )
@@ -143,16 +143,10 @@ def _made_again(layer: Any, key: Array) -> Any | None:
     kind = type(layer)
     if not kind.__module__.startswith("flax.nnx.nn"):
         return None
-    given: dict[str, Any] = {}
-    for name, parameter in inspect.signature(kind.__init__).parameters.items():
-        if name == "self" or parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            continue
-        if name == "rngs":
-            given[name] = nnx.Rngs(key)
-        elif hasattr(layer, name) and not isinstance(getattr(layer, name), nnx.Variable):
-            given[name] = getattr(layer, name)
-        elif parameter.default is inspect.Parameter.empty:
-            return None
+    special = {"rngs": nnx.Rngs(key)}
+    given = constructor_arguments(layer, special, lambda value: not isinstance(value, nnx.Variable))
+    if given is None:
+        return None
     made = kind(**given)
     return made if _shapes(made) == _shapes(layer) else None
 

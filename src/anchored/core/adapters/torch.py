@@ -23,6 +23,7 @@ from anchored.core.adapters.common import (
     unknown_layer,
 )
 from anchored.core.adapters.leaves import Leaf, leaves_of
+from anchored.errors import missing_package
 from anchored.typing import Array, Params
 
 _OFF = "call `network.eval()` before"
@@ -154,9 +155,8 @@ def _bridge() -> Any:
 
             return torchax.default_env()
     except ImportError as error:
-        raise ImportError(
-            "PyTorch modules run in JAX through torchax: `pip install 'anchored[torch]'`."
-        ) from error
+        need = "PyTorch modules run in JAX by way of torchax"
+        raise missing_package(need, "torch") from error
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from functools import cache, partial
 import jax
 
 from anchored.paper.catalogue import CATALOGUE
-from anchored.paper.figures.rl_cartpole_averaged import returns_averaged
+from anchored.paper.figures.rl_cartpole_averaged import AveragingAgent
 from anchored.paper.figures.rl_cartpole_models import Source, judged
 from anchored.paper.figures.rl_cartpole_record import (
     AVERAGED,
@@ -102,9 +102,8 @@ def _learnt(
     env, at = CartPoleSwingUp(NOISES[noise], s.max_steps), _seed(context, seed)
     dynamics = _dynamics(s, method.removesuffix(AVERAGED))
     settings = PlanningSettings(dynamics, s.planner, s.n_particles, n_steps)
-    if method.endswith(AVERAGED):
-        return {"returns": returns_averaged(env, settings, s.n_trials, at, _functions())}
-    agent = PlanningAgent(*_functions(), settings, at)
+    kind = AveragingAgent if method.endswith(AVERAGED) else PlanningAgent
+    agent = kind(*_functions(), settings, at)
     return {"returns": agent.fit(env, s.n_trials).returns_}
 
 

@@ -10,10 +10,8 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from anchored.rl.dynamics import DynamicsModel, Features, Reward, check_members, moments
-from anchored.rl.environments.cartpole import CartPoleSwingUp
-from anchored.rl.planning_agent import PlanningSettings
-from anchored.rl.trials import pure_trial
+from anchored.rl.dynamics import DynamicsModel, moments
+from anchored.rl.planning_agent import PlanningAgent
 from anchored.typing import Array
 
 
@@ -37,23 +35,8 @@ class Averaged:
         return reached, self.model.reward(observation, action, reached)
 
 
-def returns_averaged(
-    env: CartPoleSwingUp,
-    settings: PlanningSettings,
-    n_trials: int,
-    seed: int,
-    functions: tuple[Reward, Features],
-) -> list[float]:
-    """Sums of rewards, trial by trial; networks and first trial are those of a `PlanningAgent`."""
-    key, (reward, features) = jax.random.key(seed), functions
-    begin = (jax.random.fold_in(key, 2**30), env.n_observed, len(env.action_low))
-    model = DynamicsModel.begin(*begin, settings.dynamics, features, reward)
-    found = []
-    for number in range(n_trials):
-        world = Averaged(model) if number >= settings.n_random_trials else None
-        given = (settings.planner, settings.n_particles, world)
-        trial = pure_trial(env, *given, jax.random.fold_in(key, number))
-        model = model.add(trial.steps).train(settings.n_train_steps)
-        check_members(model)
-        found.append(trial.total)
-    return found
+class AveragingAgent(PlanningAgent):
+    """A `PlanningAgent` that plans with the mean of its members; all else is the same."""
+
+    def simulator(self) -> Averaged:
+        return Averaged(self.model_)

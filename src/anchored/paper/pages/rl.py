@@ -7,6 +7,8 @@ from anchored.paper.figures.rl_cartpole_record import main_settings
 from anchored.paper.prose import rendered
 from anchored.paper.runner import Record
 
+_TRIED = ("anchored", "randomised-priors")
+
 
 def rl_page(records: Mapping[str, Record], beside: Mapping[str, Any], pictures: str) -> str:
     """Markdown of the records by the name of their experiment.
@@ -30,6 +32,7 @@ def rl_page(records: Mapping[str, Record], beside: Mapping[str, Any], pictures: 
         bench=beside.get("rl"),
         planning=beside.get("rl_planning"),
         trials=None if trials is None else _tried(trials),
+        tried=None if trials is None else _tried_columns(trials),
         drift=None if trials is None else _drift(trials),
         pictures=pictures,
         cartpole=cartpole,
@@ -43,14 +46,22 @@ def _tried(record: Mapping[str, Any]) -> list[list[str]]:
         method, name, size, _ = label.split("/")
         first = f"> {run['n_episodes']:,}" if run["found"] is None else f"{run['found']:,}"
         runs.setdefault((method, name, size), []).append(first)
-    columns = [(m, size) for size in _sizes(record) for m in ("anchored", "randomised-priors")]
+    columns = [(m, size) for size in _sizes(record) for m in _TRIED]
     rows = []
     for name, choice in record["choices"].items():
         about = [f"{choice[key]:g}" for key in ("first_var", "prior_scale", "noise_var")]
+        about.append(f"{choice['capacity']:,}")
         rate = f"{choice['learning_rate']:g}" + (" *" if choice["in_prior_units"] else "")
         shown = [", ".join(runs.get((m, name, size), ["-"])) for m, size in columns]
         rows.append([*about, rate, *shown])
     return rows
+
+
+def _tried_columns(record: Mapping[str, Any]) -> list[str]:
+    """Heads of the columns of `_tried`."""
+    about = ["prior variance of the first layer", "scale of the last", "noise variance"]
+    shown = [f"{m.replace('-', ' ')}, {size}" for size in _sizes(record) for m in _TRIED]
+    return [*about, "rows kept", "rate", *shown]
 
 
 def _sizes(record: Mapping[str, Any]) -> list[str]:

@@ -15,11 +15,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from anchored.errors import missing_package
 from anchored.rl.environments.planar_push import PlanarPush
 
 UNIT = 0.1  # metres that an input of one stands for
 _DIRECTIONS = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-_MISSING = 'FetchPush needs gymnasium-robotics and mujoco below 4; pip install "anchored[rl]".'
 
 
 class FetchPush(gymnasium.Wrapper):
@@ -63,7 +63,9 @@ def fetch_push(like: PlanarPush | None = None, render_mode: str | None = None) -
     try:
         import gymnasium_robotics  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise ImportError(_MISSING) from error
+        raise missing_package(
+            "FetchPush needs gymnasium-robotics and mujoco below 4", "rl"
+        ) from error
     gymnasium.register_envs(gymnasium_robotics)
     env = gymnasium.make("FetchPush-v4", max_episode_steps=like.max_steps, render_mode=render_mode)
     return FetchPush(env, like)
