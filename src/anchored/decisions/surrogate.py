@@ -98,10 +98,10 @@ def normalised(values: np.ndarray) -> np.ndarray:
     standard = standardised(values)
     if len(np.unique(standard)) < 3:
         return standard
-    power = optimize.minimize_scalar(
+    found: Any = optimize.minimize_scalar(
         lambda power: -stats.yeojohnson_llf(power, standard), bounds=_POWERS, method="bounded"
-    ).x
-    return standardised(stats.yeojohnson(standard, power))
+    )
+    return standardised(np.asarray(stats.yeojohnson(standard, found.x)))
 
 
 def standardised(values: np.ndarray) -> np.ndarray:

@@ -338,7 +338,8 @@ def _state(scene: Scene, shape: Shape, prior: Prior, anchors, theta) -> Ensemble
     extra = Extra(jnp.asarray(scale), as_pytree(likelihood), penalty, None, numbers)
     raveller = Raveller.like(prior.scale)
     loss, schedule = MemberLoss(shape.network, raveller), Schedule(1, shape.n_rows, s.learning_rate)
-    return begin(0, loss, jnp.asarray(theta), own, extra, schedule, Vmapped(), raveller)
+    run = schedule, shape.n_rows, Vmapped()
+    return begin(0, loss, jnp.asarray(theta), own, extra, *run, raveller)
 
 
 def _data(scene: Scene, shape: Shape) -> Data:

@@ -71,7 +71,7 @@ class TakesRows(Defaults):
             if inputs.encoder is None:
                 check_finite(inputs.x)
         if inputs.encoder is None:
-            x, y = validate_data(self, inputs.x, y, **rules)
+            x, y = validate_data(self, inputs.x, y, **rules)  # pyright: ignore
         else:
             x, y = check_X_y(inputs.x, y, estimator=self, **rules)
         if isinstance(inputs.x, np.memmap) and np.may_share_memory(x, inputs.x):

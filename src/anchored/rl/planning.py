@@ -167,7 +167,7 @@ def returns(
     return of_all(as_pytree(simulator), key, observation, plans)
 
 
-def _devices_for(n_plans: int) -> list[jax.Device]:
+def _devices_for(n_plans: int) -> list[Any]:
     """Devices of this process, as many as share the plans equally; one if JAX was told which."""
     devices = jax.local_devices()
     if jax.config.jax_default_device is not None:  # pyright: ignore[reportAttributeAccessIssue]
