@@ -5,7 +5,8 @@ import dataclasses
 from anchored.core.training import Schedule
 from anchored.exact.evidence import RELEVANCE_ROWS
 
-_STEPS = (3_000, 10_000)  # least and most; between them, as many as there are rows
+_FEW_STEPS = 3_000
+_STEPS = (6_000, 10_000)  # of more rows: least and most; between them, as many as rows
 FEW_ROWS = 500
 OWN_UNIT_ROWS = 1_000  # from which on networks without relevances train in prior units
 MANY_ROWS = 5_000  # from here on a second hidden layer pays
@@ -32,7 +33,7 @@ def default_schedule(
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)
     in_prior_units = n_rows >= relevance_rows and noise_var >= _LITTLE_NOISE
     if in_prior_units:
-        n_steps = min(max(n_rows, _STEPS[0]), _STEPS[1])
+        n_steps = _FEW_STEPS if n_rows < FEW_ROWS else min(max(n_rows, _STEPS[0]), _STEPS[1])
         schedule = Schedule.fading(n_steps, n_rows, batch_size, _RATE)
         return dataclasses.replace(schedule, in_prior_units=True)
     rate = _RATE if n_layers == 1 else _SLOW_RATE
