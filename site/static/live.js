@@ -25,7 +25,7 @@
   }
 
   /** A canvas as sharp as the screen and as wide as its column, with axes in the given range. */
-  function surface(canvas, { x, y, left = 44, bottom = 30 }) {
+  function surface(canvas, { x, y, left = 44, bottom = 34 }) {
     const width = canvas.clientWidth,
       height = Number(canvas.dataset.height || canvas.getAttribute("height"));
     const ratio = window.devicePixelRatio || 1;
@@ -64,9 +64,9 @@
     context.lineTo(width - 8, height - bottom);
     context.stroke();
     context.textAlign = "center";
-    for (const value of ticks(x, Math.max(3, width / 110)))
+    for (const value of ticks(x, Math.max(4, width / 80)))
       context.fillText(short(value), px(value), height - bottom + 15);
-    context.fillText(names[0], (left + width) / 2, height - 2);
+    context.fillText(names[0], (left + width) / 2, height - 4);
     if (!names[1]) return;
     context.textAlign = "right";
     for (const value of ticks(y, 5)) context.fillText(short(value), left - 6, py(value) + 4);
