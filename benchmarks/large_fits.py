@@ -8,9 +8,9 @@
 ``fit`` trains a regression in a process of its own, each training cut to some seconds, and watches
 the memory of that process from outside: RSS, all pages that it holds, those of mapped files
 included; USS, those that no other process shares; and its anonymous pages, which alone cannot be
-dropped. Where the process is in a control group of its own, the group's counts are taken too; they
-hold what the system caches of the files. ``benchmarks/results/large_fits.json`` keeps one fit for
-each number of rows and way.
+dropped. The counts of its control group are taken too: they have all processes of the group, and
+what the system caches of their files. ``benchmarks/results/large_fits.json`` keeps one fit for each
+number of rows and way.
 """
 
 import argparse
