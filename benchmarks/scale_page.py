@@ -36,7 +36,7 @@ def _rows_words(fits: list[dict]) -> str:
     errors = sorted(fit["rmse"] for fit in fits)
     return _filled(
         "`python -m benchmarks.large_fits` makes Parquet files of 20 columns (numbers, two "
-        f"categories, a date) and fits them on one core, here with {fits[0]['members']} members, "
+        f"categories, a date) and fits them on one core, here beside other programs, with {fits[0]['members']} members, "
         f"each training cut to {fits[0]['most_seconds_of_a_training']:.0f} seconds. RSS is all "
         "memory of the process, with the pages of mapped files; anonymous memory is what cannot "
         "be dropped. Trained rows are those of all steps, for each member. The noise of the "
@@ -128,7 +128,7 @@ print(f"encoding {{encoding:.1f}} h, targets and order {{held:,.0f}} GB")
 ```"""
     bottleneck = "Encoding is the bottleneck" if hours * 3_600 > training else "Training is longest"
     words = (
-        f"- **Training** takes {training / 60:.0f} minutes: each step sees {batch:,} rows whatever "
+        f"- **Training** takes {training:.0f} seconds: each step sees {batch:,} rows whatever "
         f"the number of rows, so {STEPS:,} steps see {100 * STEPS * batch / ROWS:.0f} % of them.",
         f"- **Reads** are {pages / 1e9:,.0f} GB a worker, a page for each row, in the order of the "
         f"file: {pages / 5e8 / 60:.0f} minutes at 500 MB/s.",
