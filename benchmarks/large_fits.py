@@ -8,13 +8,14 @@
 ``fit`` trains a regression in a process of its own, each training cut to some seconds, and watches
 the memory of that process from outside: RSS, all pages that it holds, those of mapped files
 included; USS, those that no other process shares; and its anonymous pages, which alone cannot be
-dropped. Where the process is in a control group of its own, the group's counts are taken too; they
-hold what the system caches of the files. ``benchmarks/results/large_fits.json`` keeps one fit for
-each number of rows and way.
+dropped. The counts of its control group are taken too: they have all processes of the group, and
+what the system caches of their files. ``benchmarks/results/large_fits.json`` keeps one fit for each
+number of rows and way.
 """
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import time
@@ -86,7 +87,7 @@ def fit_here(folder: str, streamed: bool, members: int, most: float) -> dict:
 
     stream, available = Stream.of(folder), memory.available
     looks = base.fit_ensemble = _Looks(base.fit_ensemble)
-    memory.available = (lambda: 1e8) if streamed else available  # a machine with little of it
+    memory.available = lambda: 1e8 if streamed else math.inf  # a machine with little, or enough
     model = AnchoredRegressor(n_members=members, random_state=0, max_seconds=most)
     started = time.perf_counter()
     with opened_rows(model, stream, "y") as (x, y):

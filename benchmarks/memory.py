@@ -57,10 +57,13 @@ def bytes_of_a_number(n_columns: int, ramped: bool) -> float:
 
 
 def bytes_of_a_row(record: dict) -> int:
-    """Of a row that stays in a file, by the fits of `benchmarks.large_fits`."""
-    peaks = {fit["rows"]: large_fits.peak(fit) for fit in record["fits"] if fit["streamed"]}
-    few, many = min(peaks), max(peaks)
-    return math.ceil((peaks[many] - peaks[few]) / (many - few))
+    """Of a row that stays in a file, at most: the peak of the largest fit over its rows.
+
+    What does not grow with the rows is in it. The peaks of few and of many rows are at different
+    moments of a fit, so their difference would say too little.
+    """
+    most = max((fit for fit in record["fits"] if fit["streamed"]), key=lambda fit: fit["rows"])
+    return math.ceil(large_fits.peak(most) / most["rows"])
 
 
 def constants(record: dict, fits: dict) -> tuple[int, int, int]:

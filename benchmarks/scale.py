@@ -19,7 +19,7 @@ import numpy as np
 
 from anchored._files import write_whole
 from anchored.cli import compile_cache
-from benchmarks.serving import busy_cores
+from benchmarks.busy import busy_cores
 
 RECORD = Path(__file__).parent / "results" / "scale.json"
 N_ROWS, _FEW = 20_000, 200

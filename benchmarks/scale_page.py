@@ -25,7 +25,7 @@ def measured(fits: dict, bytes_: dict, killed: dict, workers: dict) -> str:
         "## Measured",
         _rows_words(fits["fits"]),
         _table(fits["fits"]),
-        _memory_words(fits, bytes_),
+        *([_memory_words(fits, bytes_)] if bytes_ else []),
         *(_kill_words(kind, Tally(**killed[kind])) for kind in ("fit", "ray") if kind in killed),
         _worker_words(workers),
     ]
@@ -36,7 +36,7 @@ def _rows_words(fits: list[dict]) -> str:
     errors = sorted(fit["rmse"] for fit in fits)
     return _filled(
         "`python -m benchmarks.large_fits` makes Parquet files of 20 columns (numbers, two "
-        f"categories, a date) and fits them on one core, here with {fits[0]['members']} members, "
+        f"categories, a date) and fits them on one core, here beside other programs, with {fits[0]['members']} members, "
         f"each training cut to {fits[0]['most_seconds_of_a_training']:.0f} seconds. RSS is all "
         "memory of the process, with the pages of mapped files; anonymous memory is what cannot "
         "be dropped. Trained rows are those of all steps, for each member. The noise of the "
@@ -64,8 +64,8 @@ def _memory_words(fits: dict, bytes_: dict) -> str:
     ramped, plain, row = memory.constants(bytes_, fits)
     return _filled(
         f"What `plan` says of memory comes from `python -m benchmarks.memory`: {ramped} bytes for "
-        f"each number in a column that has ramps, {plain} in one that has none, and {row} bytes a "
-        "row for rows that stay in a file."
+        f"each number in a column that has ramps, {plain} in one that has none, and at most {row} "
+        "bytes a row for rows that stay in a file."
     )
 
 
@@ -103,11 +103,11 @@ def _worker_words(found: dict) -> str:
     )
 
 
-def on_paper(fits: dict, bytes_: dict) -> str:
+def on_paper(fits: dict) -> str:
     """The section of what nobody measured, by the measured costs."""
     most = max((fit for fit in fits["fits"] if fit["streamed"]), key=lambda fit: fit["rows"])
     row_bytes, members, batch = (
-        memory.constants(bytes_, fits)[2],
+        memory.bytes_of_a_row(fits),
         most["members"],
         most["batch_size"],
     )
@@ -128,13 +128,14 @@ print(f"encoding {{encoding:.1f}} h, targets and order {{held:,.0f}} GB")
 ```"""
     bottleneck = "Encoding is the bottleneck" if hours * 3_600 > training else "Training is longest"
     words = (
-        f"- **Training** takes {training / 60:.0f} minutes: each step sees {batch:,} rows whatever "
+        f"- **Training** takes {training:.0f} seconds: each step sees {batch:,} rows whatever "
         f"the number of rows, so {STEPS:,} steps see {100 * STEPS * batch / ROWS:.0f} % of them.",
         f"- **Reads** are {pages / 1e9:,.0f} GB a worker, a page for each row, in the order of the "
         f"file: {pages / 5e8 / 60:.0f} minutes at 500 MB/s.",
         f"- **{bottleneck}.** Encoding runs in one process on the driver. At {reading:,.0f} rows a "
-        f"second it takes {hours:.1f} hours, and the driver holds {held / 1e9:,.0f} GB of targets "
-        "and order. Encoding by workers, each its own files, is what would have to be built first.",
+        f"second it takes {hours:.1f} hours, and the driver holds at most {held / 1e9:,.0f} GB "
+        "of targets and order. Encoding by workers, each its own files, is what would have to be "
+        "built first.",
     )
     bullets = "\n".join(textwrap.fill(w, 100, subsequent_indent="  ") for w in words)
     return (
@@ -148,10 +149,12 @@ print(f"encoding {{encoding:.1f}} h, targets and order {{held:,.0f}} GB")
 
 
 def sections() -> tuple[str, str]:
+    """Both sections; what was not measured yet is left out."""
     fits, bytes_, killed, workers = (
-        json.loads(module.RECORD.read_text()) for module in (large_fits, memory, faults, scale)
+        json.loads(module.RECORD.read_text()) if module.RECORD.exists() else {}
+        for module in (large_fits, memory, faults, scale)
     )
-    return measured(fits, bytes_, killed, workers), on_paper(fits, bytes_)
+    return measured(fits, bytes_, killed, workers), on_paper(fits)
 
 
 def page(text: str) -> str:

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 import anchored
 from benchmarks import large_predictions
+from benchmarks.busy import busy_cores
 from benchmarks.hostile import hostile_request
 from benchmarks.http_client import Client, post, service_process, stream
 from benchmarks.run import Line
@@ -135,14 +136,6 @@ def measure_service(path: str) -> list[Line]:
         Line("  memory gained", gained, "MB", 50.0, False),
         Line("  the same answer after them", float(same), "", 1.0, True),
     ]
-
-
-def busy_cores(seconds: float = 3.0) -> float:
-    """Cores that other programs keep busy, seen while this one does nothing.
-
-    The load of the system is an average over the last minute, this program's own work included.
-    """
-    return psutil.cpu_percent(seconds) / 100 * (os.cpu_count() or 1)
 
 
 def _cpu_seconds(process: psutil.Process) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-_SPAN_BYTES = 2**26  # of the file, whose pages are held at a time
+_SPAN_BYTES = 2**24  # of the file, whose pages are held at a time
 _SHARED = ("r", "r+", "w+")  # modes in which a page that is given back is read again unchanged
 
 

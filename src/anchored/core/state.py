@@ -26,7 +26,7 @@ from anchored.errors import bad_value
 from anchored.typing import Array, MemberMap, Params
 
 DECAY_EVERY = 20  # steps between two decays of the learning rate, as in the paper
-_BLOCK_BYTES = 2**25  # most inputs brought to the device at a time, of those that stay elsewhere
+_BLOCK_BYTES = 2**24  # most inputs brought to the device at a time, of those that stay elsewhere
 _BLOCK_STEPS = 1_000
 _ROUNDS = 16  # two rows keep their distance through all of them in one epoch of 2^16
 

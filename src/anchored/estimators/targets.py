@@ -9,7 +9,7 @@ import numpy as np
 
 from anchored.core.checkpoints import Checkpoint
 from anchored.core.ensembles import Ensemble
-from anchored.core.rows import Standardiser
+from anchored.core.rows import HostRows, Standardiser
 from anchored.error_bars import novelty
 from anchored.error_bars.folds import HeldOut
 from anchored.error_bars.noise import Learned, learn_noise, with_level
@@ -33,7 +33,7 @@ class Targets:
     noise_given : whether the noise was given rather than learned.
     n_tuned : numbers that were chosen with all rows in sight.
     learned : the noise of each output, its values at rows [row], NaN of rows that were not held
-        out; None before it is learned.
+        out (of rows that stay in a file, at held-out rows alone); None before it is learned.
     """
 
     one_target: bool
@@ -107,9 +107,11 @@ class Targets:
                 shape = self.learned[i].noise.shape
                 unseen = self._unseen(i, held.rows, x)
                 found = Learned(with_level(shape, unseen, *told), unseen)
-            of_row = np.full(len(rows.y), np.nan)
-            of_row[held.rows] = found.unseen
-            learned.append(found._replace(unseen=of_row))
+            if not isinstance(rows.x, HostRows):  # to which no rows can be added later
+                of_row = np.full(len(rows.y), np.nan)
+                of_row[held.rows] = found.unseen
+                found = found._replace(unseen=of_row)
+            learned.append(found)
         return dataclasses.replace(self, learned=tuple(learned))
 
     def _unseen(self, output: int, rows: np.ndarray, x: np.ndarray) -> np.ndarray:

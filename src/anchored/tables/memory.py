@@ -16,7 +16,7 @@ _CELL_BYTES = 40
 # At the peak of a fit, as `benchmarks.memory` measures it.
 RAMPED_BYTES = 217  # of a number in a column that has eight ramps, all of them standardised
 PLAIN_BYTES = 65  # of one without: merged, standardised, and on the device
-UNREAD_ROW_BYTES = 176  # of a row that stays in a file: its target, place and fold
+UNREAD_ROW_BYTES = 72  # of a row that stays in a file, at most: its target, place and fold
 
 
 def available() -> float:
