@@ -130,7 +130,10 @@ def test_files_that_hold_no_optimiser_are_refused(tmp_path):
         ({"n_asked": -1}, "`n_asked` must be a whole number"),
         ({"pending": [{"x": 1}]}, "`x` must be a dict"),
         ({"extra": 1}, "'extra'.* is not known"),
-        (_with_hyperpriors(content, {}), "`hyperpriors` must be an object with first_var"),
+        (
+            _with_hyperpriors(content, {}),
+            "`surrogate/hyperpriors` must be an object with",
+        ),
     ):
         path.write_text(json.dumps(content | change))
         with pytest.raises(ValueError, match=words):
