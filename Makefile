@@ -97,6 +97,7 @@ docs: .venv/run  ## draw the README's picture and write the pages made from reco
 	$(BIN)/python -m benchmarks.coverage_page
 	$(BIN)/python -m benchmarks.real_page
 	$(BIN)/python -m benchmarks.rl_page
+	$(BIN)/python -m benchmarks.own_priors --page
 
 site: .venv/site  ## build the documentation site in build/site/html, minutes; warnings are errors
 	$(BIN)/python site/anchored_site/assemble.py build/site/source

@@ -178,6 +178,15 @@ def test_the_memory_of_a_plan_is_the_recorded_one():
         assert memory.constants(record, fits)[:2] == (RAMPED_BYTES, PLAIN_BYTES)
 
 
+def test_the_page_on_own_networks_is_the_recorded_one():
+    from benchmarks import own_priors
+    from benchmarks.sections import with_section
+
+    text = own_priors.PAGE.read_text(encoding="utf-8")
+    record = json.loads(own_priors.RECORD.read_text())
+    assert with_section(text, own_priors.section(record)) == text
+
+
 def test_where_error_bars_are_weaker_is_the_recorded_one():
     from benchmarks import weak_spots
 

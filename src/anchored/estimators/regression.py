@@ -55,9 +55,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     rows. From 50 rows on, a column with many values also gets ramps between its quantiles, so that
     the networks can bend along it if the evidence supports that.
 
-    Training takes 3,000 steps of Adam below 500 rows. With more rows it takes as many steps as there
-    are rows, but at least 6,000 and at most 10,000.
-    Steps are in units of the prior's scale, and the learning rate falls evenly from 0.03 to zero.
+    Training takes 3,000 steps of Adam below 500 rows. With more rows it takes as many steps as
+    there are rows, but at least 6,000 and at most 10,000. Steps are in units of the prior's scale,
+    and the learning rate falls evenly from 0.03 to zero.
     With little noise, training takes up to 30,000 steps in the units of the parameters; the rate
     then falls from 0.03 (0.01 with two hidden layers) to 1 % of that, and training stops early when
     no member improves any more. Batches have 64 rows (32 below 500 rows, and 1 % of the rows if
