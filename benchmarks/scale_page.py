@@ -36,7 +36,8 @@ def _rows_words(fits: list[dict]) -> str:
     errors = sorted(fit["rmse"] for fit in fits)
     return _filled(
         "`python -m benchmarks.large_fits` makes Parquet files of 20 columns (numbers, two "
-        f"categories, a date) and fits them on one core, here beside other programs, with {fits[0]['members']} members, "
+        "categories, a date) and fits them on one core, here beside other programs, with "
+        f"{fits[0]['members']} members, "
         f"each training cut to {fits[0]['most_seconds_of_a_training']:.0f} seconds. RSS is all "
         "memory of the process, with the pages of mapped files; anonymous memory is what cannot "
         "be dropped. Trained rows are those of all steps, for each member. The noise of the "
