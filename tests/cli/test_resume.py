@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.faults import faults
 from typer.testing import CliRunner
 
 import anchored
@@ -101,11 +100,3 @@ def test_large_files_are_fitted_from_a_folder(quick, tmp_path, monkeypatch):
     assert model.model_.n_rows == 160
     refused = runner.invoke(app, ["fit", *files, *quick, "--group", "a"])
     assert "--group needs one table that fits in memory" in refused.output
-
-
-@pytest.mark.slow
-def test_a_fit_that_is_killed_three_times_ends_with_the_same_file():
-    found = faults(3, n_rows=100, members=2, seconds=3_600)
-    assert found["kills"] == 3
-    assert found["same_models"] == found["rounds"] >= 1
-    assert not found["rounds_with_leftovers"]
