@@ -161,8 +161,9 @@ def test_hostile_names_are_shown_as_text(page, class_page):
 def test_numbers_are_those_of_the_metrics(regressor, held_out, page):
     X, y = held_out
     dist, text = regressor.predict_dist(X), text_of(page)
-    covered = metrics.coverage(dist, y, 0.9)
-    assert f"90 % intervals cover {100 * covered:.0f} % of 120 held-out rows" in text
+    covered = 100 * metrics.coverage(dist, y, 0.9)
+    share = f"{covered:.1f}" if 99 < covered < 100 else f"{covered:.0f}"
+    assert f"90 % intervals cover {share} % of 120 held-out rows" in text
     for name, value in [
         ("RMSE", metrics.rmse(dist, y)),
         ("CRPS", metrics.crps(dist, y)),

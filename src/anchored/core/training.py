@@ -35,6 +35,8 @@ from anchored.typing import MemberMap, Params
 
 _FINAL_RATE = 0.01  # share of the learning rate left at the end, where nobody says otherwise
 SETTLED = 5e-3  # a member converged if its last gain is a smaller share of all it gained
+_FADED = 1e-2  # the same where the rate fades: the last look gains what is left of its noise
+_LEAST_FADING = 1_000  # steps of a fading rate that can tell; fewer come to rest anywhere
 _EXPLODED = 10  # a rise of the objective by this many times its size is a divergence
 _SEGMENT_STEPS = 1_000  # most steps between two looks at the objective
 _MIN_CHECKS = 20
@@ -258,10 +260,12 @@ def train(
     if keeper is not None and len(run.steps) > n_done:
         keep(keeper, run)
     history = np.stack(run.looks)
-    n_looks = 0  # a run of a few steps cannot tell
-    if run.n_steps >= _MIN_CHECKS:
-        n_looks = 1 if schedule.fades else _PATIENCE
-    status = _status(run.state.theta, history, n_looks)
+    n_looks, most = _PATIENCE, SETTLED
+    if schedule.fades:
+        n_looks, most = 1, _FADED
+    if run.n_steps < (_LEAST_FADING if schedule.fades else _MIN_CHECKS):
+        most = -math.inf  # a run of a few steps cannot tell
+    status = _status(run.state.theta, history, n_looks, most)
     return run.state, TrainInfo(status, history, np.asarray(run.steps))
 
 
@@ -414,12 +418,12 @@ def finite_members(params: Params) -> np.ndarray:
     return np.all([np.isfinite(leaf).all(axis=1) for leaf in flat], axis=0)
 
 
-def _status(params: Params, objective: np.ndarray, n_looks: int) -> np.ndarray:
+def _status(params: Params, objective: np.ndarray, n_looks: int, most: float) -> np.ndarray:
     """Diverged: not finite, or far worse at the end than at the start; else by the last gains.
 
     Gains are averaged over the last ``n_looks``: three, because parameters wander from batch to
-    batch, or one where a rate that fades to zero has brought them to rest. With none, no member
-    counts as converged.
+    batch, or one where a rate that fades to zero has brought them to rest. A member converged if
+    they are below ``most``.
     """
     finite = finite_members(params)
     first, last = objective[0], objective[-1]
@@ -427,6 +431,6 @@ def _status(params: Params, objective: np.ndarray, n_looks: int) -> np.ndarray:
         worse = last > first + _EXPLODED * np.maximum(1.0, np.abs(first))
     gains = _gain(objective[1:])
     recent = gains[max(0, len(gains) - n_looks) :]
-    settled = np.mean(recent, axis=0) < SETTLED if len(recent) else False
+    settled = np.mean(recent, axis=0) < most if len(recent) else False
     status = np.where(settled, Status.CONVERGED, Status.STEP_LIMIT)
     return np.where(~finite | ~np.isfinite(last) | worse, Status.DIVERGED, status)
