@@ -172,7 +172,7 @@ def test_numbers_are_those_of_the_metrics(regressor, held_out, page):
         assert f"{name}{number(value)}" in text
     share = dist.epistemic_var.sum() / dist.variance.sum()
     assert f"{100 * share:.0f} % of the variance is epistemic" in text
-    inside = round(covered * len(y))
+    inside = round(covered * len(y) / 100)
     assert f"{inside} of 120 rows lie in their interval" in text
     assert page.count("<circle") >= 120  # a dot each
 
