@@ -65,7 +65,7 @@ def test_a_folder_with_two_batches_gives_two_and_says_so(tmp_path, batches):
     record = describe("cifar-10")
     assert record.n_train == 50_000
     assert "fewer than 50,000 images to train on" in str(record)
-    assert "may be a part only" in load_images.__doc__
+    assert "may be incomplete" in load_images.__doc__
 
 
 def test_npz_and_sheets_can_be_mixed(tmp_path, batches):

@@ -360,5 +360,5 @@ def test_bad_likelihoods_are_named():
             AnchoredRegressor(likelihood=bad, **SHORT).fit(X, Y)
     with pytest.raises(ValueError, match="`noise_var` must be 'auto' beside a `likelihood`"):
         AnchoredRegressor(likelihood=StudentT(), noise_var=0.1, **SHORT).fit(X, Y)
-    with pytest.raises(ValueError, match="`method` must be another one"):
+    with pytest.raises(ValueError, match="`method` must be another method"):
         AnchoredRegressor(likelihood=StudentT(), method="deep", **SHORT).fit(X, Y)

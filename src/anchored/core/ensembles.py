@@ -45,7 +45,8 @@ from anchored.prediction.predictive import Predictive
 from anchored.typing import Array, Executor, Likelihood, MemberMap, Network, Params
 
 _AGAIN = 2**31 - 1  # takes the place of a member's number in the key of second tries
-_LONG_RUN = 1_000  # steps; half of fewer may be too few to follow the noise
+_LONG_RUN = 5_000  # steps; half of fewer may be too few to follow the noise
+_LONG_FADING = 1_000  # the same for a fading rate, of which half is left half-way
 _RETRY_RATE = 0.1  # a diverged member is trained once more at this share of the rate
 
 
@@ -337,7 +338,8 @@ def _trained(
     inner = drawn if way is None else drawn.narrowed(way)
     state = _begun(network, inner, rows, schedule, member_map)
     turn, n_steps = None, schedule.n_steps(rows.n_rows)
-    if METHODS[method].score_noise and not drawn.hidden_fixed and n_steps >= _LONG_RUN:
+    is_long = n_steps >= (_LONG_FADING if schedule.fades else _LONG_RUN)
+    if METHODS[method].score_noise and not drawn.hidden_fixed and is_long:
         # Features form without the noise, which they would else fit; the minimum is the same.
         state, turn = _with_noise(state, 0), partial(_with_noise, share=1)
     state, info = train(state, rows, schedule, on_check, turn, place, at_least)
