@@ -147,7 +147,7 @@ def test_a_failed_fit_is_said_in_the_record_and_on_the_page(
     page = benchmark_page(load_records(tmp_path))
     assert f"- anchored 5x 50, paper, on boston: split 1 ({reason})." in page
     assert "| boston | not finite (3) | 2.52 ± 0.05 |" in page
-    assert "higher on boston (not finite)" in page
+    assert "; more on boston (not finite)." in page
     run(method="anchored-5x50")  # it would fail again: that is a result too
     assert method.fitted == [0, 2]
 
