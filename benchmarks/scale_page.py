@@ -36,12 +36,13 @@ def _rows_words(fits: list[dict]) -> str:
     errors = sorted(fit["rmse"] for fit in fits)
     return _filled(
         "`python -m benchmarks.large_fits` makes Parquet files of 20 columns (numbers, two "
-        "categories, a date) and fits them on one core, here beside other programs, with "
-        f"{fits[0]['members']} members, "
-        f"each training cut to {fits[0]['most_seconds_of_a_training']:.0f} seconds. RSS is all "
-        "memory of the process, with the pages of mapped files; anonymous memory is what cannot "
-        "be dropped. Trained rows are those of all steps, for each member. The noise of the "
-        f"targets is 0.30; errors were {errors[0]:.3f} to {errors[-1]:.3f}."
+        "categories, a date) and fits them on one core, while other programs run, with "
+        f"{fits[0]['members']} members and at most "
+        f"{fits[0]['most_seconds_of_a_training']:.0f} seconds for each training. RSS is all "
+        "memory of the process, including the pages of mapped files; anonymous memory is the part "
+        "that the system cannot drop. Rows trained on are counted over all steps, for each "
+        "member. The noise of the targets has deviation 0.30; the errors (RMSE) were "
+        f"{errors[0]:.3f} to {errors[-1]:.3f}."
     )
 
 
@@ -64,7 +65,7 @@ def _table(fits: list[dict]) -> str:
 def _memory_words(fits: dict, bytes_: dict) -> str:
     ramped, plain, row = memory.constants(bytes_, fits)
     return _filled(
-        f"What `plan` says of memory comes from `python -m benchmarks.memory`: {ramped} bytes for "
+        f"What `plan` says about memory comes from `python -m benchmarks.memory`: {ramped} bytes for "
         f"each number in a column that has ramps, {plain} in one that has none, and at most {row} "
         "bytes a row for rows that stay in a file."
     )
@@ -73,7 +74,7 @@ def _memory_words(fits: dict, bytes_: dict) -> str:
 def _kill_words(kind: str, tally: Tally) -> str:
     what = {
         "fit": "`python -m benchmarks.faults fit` kills `anchored fit` by SIGKILL at random "
-        f"moments and starts it again until it ends. After {tally.n_kills} kills, ",
+        f"moments and restarts it until it finishes. After {tally.n_kills} kills, ",
         "ray": "`python -m benchmarks.faults ray` does so with a fit on a cluster of three nodes "
         "on one machine. After "
         + ", ".join(f"{n} kills of a {name}" for name, n in tally.kills.items())
@@ -87,7 +88,7 @@ def _kill_words(kind: str, tally: Tally) -> str:
     if tally.lost:
         lost = (
             f" {len(tally.lost)} kills came after a checkpoint of their run, at most "
-            f"{max(tally.lost):.1f} seconds after it."
+            f"{max(tally.lost):.1f} seconds after the newest one."
         )
     return _filled(f"{what}{ended}, and {left}.{lost}")
 
@@ -99,8 +100,8 @@ def _worker_words(found: dict) -> str:
         f"{found['here_seconds']:.1f} s on one core of this process, in "
         f"{found['one_worker_seconds']:.1f} s on one worker of Ray with one core, and in "
         f"{found['two_workers_seconds']:.1f} s on two: {found['share_of_ideal']:.2f} of twice the "
-        f"speed. Ray's overhead was {found['overhead_seconds']:.1f} s, and "
-        f"{found['ray_starts_in_seconds']:.1f} s for the start of Ray itself. {same}"
+        f"speed. Ray's overhead was {found['overhead_seconds']:.1f} s, and Ray itself took "
+        f"{found['ray_starts_in_seconds']:.1f} s to start. {same}"
     )
 
 
@@ -131,17 +132,17 @@ print(f"encoding {{encoding:.1f}} h, targets and order {{held:,.0f}} GB")
     words = (
         f"- **Training** takes {training:.0f} seconds: each step sees {batch:,} rows whatever "
         f"the number of rows, so {STEPS:,} steps see {100 * STEPS * batch / ROWS:.0f} % of them.",
-        f"- **Reads** are {pages / 1e9:,.0f} GB a worker, a page for each row, in the order of the "
-        f"file: {pages / 5e8 / 60:.0f} minutes at 500 MB/s.",
+        f"- **Reads** are {pages / 1e9:,.0f} GB for each worker (one page for each row, in the order "
+        f"of the file): {pages / 5e8 / 60:.0f} minutes at 500 MB/s.",
         f"- **{bottleneck}.** Encoding runs in one process on the driver. At {reading:,.0f} rows a "
         f"second it takes {hours:.1f} hours, and the driver holds at most {held / 1e9:,.0f} GB "
-        "of targets and order. Encoding by workers, each its own files, is what would have to be "
-        "built first.",
+        "of targets and row order in memory. To go faster, each worker would have to encode its own "
+        "files, which is not built yet.",
     )
     bullets = "\n".join(textwrap.fill(w, 100, subsequent_indent="  ") for w in words)
     return (
         "## On paper: 1,000 members, 10^9 rows, 100 workers\n\n"
-        "Nobody measured this; it is what the measurements imply.\n\n"
+        "This was not measured; it is computed from the measurements above.\n\n"
         + code
         + "\n\n"
         + bullets
