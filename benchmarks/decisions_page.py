@@ -83,20 +83,21 @@ def collected(path: Path, problems, methods) -> dict[str, dict[str, np.ndarray]]
 
 def chosen_section() -> str:
     text = """Made from a record by `python -m benchmarks.optimise --develop`. These functions are
-not among those that are reported below. The table has the mean of the lowest value found, minus the
+not among those reported below. The table has the mean of the lowest value found, minus the
 optimum. Before these searches, about twenty kernels (activations, numbers of layers, features of
 inputs, widths of the hyperpriors) were compared by the likelihood of held-out values of the same
-functions; that comparison was not kept. Expected improvement beats Thompson sampling where points
-come one at a time. So few seeds do not tell one hidden layer from two; the default has one."""
+functions; the record of that comparison was not kept. Expected improvement beats Thompson sampling
+where points come one at a time. With so few seeds, one hidden layer and two cannot be told apart;
+the default has one."""
     later = """That default failed on Ackley's function in ten dimensions: one value fell far below
 the others, the evidence called all of them noise, and the search went to the corners of the space.
-(This was seen with a seed that is not reported.) So the hyperpriors were settled in a second step,
+(This happened with a seed that is not reported.) So the hyperpriors were chosen in a second step,
 with other seeds and three more functions. `before` is the default of the first step. `normalised`
 brings values near a normal distribution by Yeo and Johnson's transformation. `little noise` has a
-hyperprior of less noise. `anchored`, the default now, also learns how steep the function is. The
-record was made by a script while these settings were being chosen among 20, of which the others
-(ranks and logarithms of values, a kernel of constant variance, two layers, other spreads) were not
-kept; `python -m benchmarks.optimise --settle` has the same settings and adds what is missing."""
+hyperprior that expects less noise. `anchored`, the default now, also learns how steep the function
+is. A script made the record while we chose among 20 settings. Results of the other settings (ranks
+and logarithms of values, a kernel of constant variance, two layers, other spreads) were not kept.
+`python -m benchmarks.optimise --settle` has the settings shown here and adds missing runs."""
     first = regret_table(collected(FOLDER / "develop.json", DEVELOP, TRIED), TRIED)
     second = regret_table(collected(FOLDER / "settle.json", SETTLE, SETTLED), SETTLED)
     return "\n".join([CHOSEN, fill(text, 100), "", first, "", fill(later, 100), "", second, ""])
@@ -111,7 +112,7 @@ def searched_section() -> str:
         seconds[label.rsplit("/", 2)[1]] += search["seconds"]
     text = """Made from a record by `python -m benchmarks.optimise`. All searches of a seed begin
 with the same ten random points. The regret is the lowest value found minus the optimum. The optimum
-of the two tables is not known; the lowest value of any search takes its place. Values are means
+of the two tables is not known, so the lowest value of any search is used instead. Values are means
 over seeds; standard errors are given if there are several seeds."""
     speed = ", ".join(f"{m} {np.median(seconds[m]):.2g}" for m in methods if m != "random")
     late = [
@@ -121,10 +122,11 @@ over seeds; standard errors are given if there are several seeds."""
         for seconds in search["seconds"][ROOM // 2 + 1 - len(search["values"]) :]
         if len(search["values"]) > ROOM // 2
     ]
-    told = f"""Median seconds a suggestion, by the clock, on two cores that other programs kept
-busy: {speed}. Programs have room for a power of two of values. With room for {ROOM} (Ackley-10
-after {ROOM // 2} values) a suggestion of `{DEFAULT}` took {np.median(late):.2g} s in the median,
-and {max(late):.2g} s where the program was compiled or read from disk."""
+    told = f"""Median wall-clock seconds for one suggestion, on two cores that other programs kept
+busy: {speed}. A compiled program has room for a number of values that is a power of two. With room
+for {ROOM} (Ackley-10 after {ROOM // 2} values), the median time of a suggestion of `{DEFAULT}` was
+{np.median(late):.2g} s; it was {max(late):.2g} s when the program had to be compiled or read from
+disk."""
     picture = "![Regret against evaluations](decisions/optimise.png)"
     parts = [SEARCHED, fill(text, 100), "", regret_table(runs, methods), "", picture, ""]
     return "\n".join([*parts, fill(verdict(runs), 100), "", fill(told, 100), ""])
@@ -228,9 +230,9 @@ def labelled_section() -> str:
 {s["first"]} random labels and adds {s["batch"]} at a time, up to {s["most"]}, half of the pool.
 Errors at the end
 are root mean squared errors of the logarithm of the target (car_price, ikea) or log losses (hmeq),
-with standard errors over seeds. The labels needed are those at which the mean error first is that
-of {s["most"]} random labels. `members` is variance reduction for numbers and joint information for
-classes."""
+with standard errors over seeds. The labels needed are the smallest number whose mean error is no
+higher than that of {s["most"]} random labels. `members` is variance reduction for numbers and joint
+information for classes."""
     parts = [LABELLED, fill(text, 100), "", table(header, rows), "", *lines, ""]
     return "\n".join([*parts, fill(_worth_of_error_bars(beside), 100), ""])
 
@@ -251,9 +253,9 @@ def _worth_of_error_bars(beside: dict[str, dict[str, tuple[float, float]]]) -> s
         lower = sum(d < -2 * e for d, e in found.values())
         higher = sum(d > 2 * e for d, e in found.values())
         sentences.append(
-            f"Averaged over the whole curve, the error of `members` beside that of `{way}` is "
-            f"{cells}: lower by more than two standard errors on {lower} of {len(found)} tables, "
-            f"higher on {higher}."
+            f"Averaged over the whole curve, the error of `members` differs from that of `{way}` "
+            f"by {cells}. It is lower by more than two standard errors on {lower} of {len(found)} "
+            f"tables, and higher by as much on {higher}."
         )
     return " ".join(sentences)
 

@@ -35,12 +35,13 @@ RECORD = Path(__file__).parent / "results" / "own_priors.json"
 PAGE = Path(__file__).parents[1] / "docs" / "your_network.md"
 HEADING = "## Drawn functions beside the last layer"
 _TOP = """`python -m benchmarks.own_priors` compares the evidence of drawn functions, which the
-default uses, with that of a last layer on fixed draws of the layers before it. Both choose first
-variance and noise for the same networks, on training parts of tables, of which a fifth is held out.
-Shown are the negative log likelihood of the held-out rows, the first variance and the noise that
-were chosen."""
-_END = """The likelihood of the last layer's choice is {gain:+.3f} ± {error:.3f} a row above that of
-drawn functions (mean over {n} cases and its standard error), and higher in {less} of them."""
+default uses, with that of a last layer on fixed draws of the layers before it. Each chooses a first
+variance and a noise variance for the same networks, on the training rows of a table. A fifth of
+these rows is held out. The table shows the negative log likelihood (NLL) of the held-out rows, the
+chosen first variance and the chosen noise variance."""
+_END = """The choice of the last layer gives held-out rows a log likelihood that differs from that
+of drawn functions by {gain:+.3f} ± {error:.3f} nats a row (mean over {n} cases and its standard
+error). It is higher in {less} of {n} cases."""
 TABLES = ("boston", "concrete", "energy", "yacht")
 WIDTH, N_DRAWS, HELD_OUT = 50, 20, 0.2
 NOISES = np.geomspace(*NOISE_RANGE, 60)

@@ -65,9 +65,9 @@ def _table(fits: list[dict]) -> str:
 def _memory_words(fits: dict, bytes_: dict) -> str:
     ramped, plain, row = memory.constants(bytes_, fits)
     return _filled(
-        f"What `plan` says about memory comes from `python -m benchmarks.memory`: {ramped} bytes for "
-        f"each number in a column that has ramps, {plain} in one that has none, and at most {row} "
-        "bytes a row for rows that stay in a file."
+        f"What `plan` says about memory comes from `python -m benchmarks.memory`: {ramped} bytes "
+        f"for each number in a column that has ramps, {plain} in one that has none, and at most "
+        f"{row} bytes a row for rows that stay in a file."
     )
 
 
@@ -132,12 +132,12 @@ print(f"encoding {{encoding:.1f}} h, targets and order {{held:,.0f}} GB")
     words = (
         f"- **Training** takes {training:.0f} seconds: each step sees {batch:,} rows whatever "
         f"the number of rows, so {STEPS:,} steps see {100 * STEPS * batch / ROWS:.0f} % of them.",
-        f"- **Reads** are {pages / 1e9:,.0f} GB for each worker (one page for each row, in the order "
-        f"of the file): {pages / 5e8 / 60:.0f} minutes at 500 MB/s.",
+        f"- **Reads** are {pages / 1e9:,.0f} GB for each worker (one page for each row, in the "
+        f"order of the file): {pages / 5e8 / 60:.0f} minutes at 500 MB/s.",
         f"- **{bottleneck}.** Encoding runs in one process on the driver. At {reading:,.0f} rows a "
         f"second it takes {hours:.1f} hours, and the driver holds at most {held / 1e9:,.0f} GB "
-        "of targets and row order in memory. To go faster, each worker would have to encode its own "
-        "files, which is not built yet.",
+        "of targets and row order in memory. To go faster, each worker would have to encode its "
+        "own files, which is not built yet.",
     )
     bullets = "\n".join(textwrap.fill(w, 100, subsequent_indent="  ") for w in words)
     return (

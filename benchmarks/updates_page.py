@@ -31,15 +31,16 @@ def choice_section() -> str:
     ]
     cells = [[n, f"{s['rmse']:.2f}", f"{s['nll']:.3f}", *rest] for n, s, *rest in rows]
     tried = [more(t["nll"]) for t in found["tried"]]
-    text = f"""Made from a record. The Concrete table: a first fit of {first} rows, then 20 updates
-of {each} rows each, beside fresh fits of all {last} rows (two seeds). Scores are of
-{found["test_rows"]} rows that nobody saw."""
+    text = f"""Made from a record. On the Concrete table, a first fit of {first} rows is followed by
+20 updates of {each} rows each, and compared with fresh fits of all {last} rows (two seeds). Scores
+are for {found["test_rows"]} rows that no fit has seen."""
     after = f"""An update took {chosen["seconds"] / seconds:.0%} of the time of a fresh fit whose
-programs were compiled already. Seconds are of the clock, on a machine that was busy with other
-work; their ratio is what counts."""
-    honest = f"""The rate and the least number of steps were chosen among {len(tried)} settings, on
-these same rows. So {more(chosen["nll"]):+.1f} % is a little flattering: they lie between
-{min(tried):+.1f} % and {max(tried):+.1f} %, and more steps come closer and take longer."""
+programs were already compiled. Seconds are elapsed time on a machine that was busy with other
+work, so only their ratio is meaningful."""
+    honest = f"""The rate and the smallest number of steps were chosen among {len(tried)} settings
+by scores on the same test rows, so {more(chosen["nll"]):+.1f} % is slightly too good. The settings
+gave {min(tried):+.1f} % to {max(tried):+.1f} %; more steps come closer to a fresh fit and take
+longer."""
     header = ("model", "RMSE", "NLL", "NLL beside fresh fits", "seconds each")
     parts = [CHOICE, fill(text, 100), "", table(header, cells), ""]
     return "\n".join([*parts, fill(after, 100), "", fill(honest, 100), ""])
@@ -57,12 +58,12 @@ def stream_section() -> str:
                 cells = _cells(ours, fresh.get(ours["batch"]))
                 rows.append([name, str(ours["batch"]), str(ours["batch"] * n_each), *cells])
         told.append(f"- {name}: {_verdict(batches, pairs)}")
-    text = f"""Made from a record by `python -m benchmarks.updates stream`, and `refits` for fresh
-fits of all rows so far, which stand behind a stroke where the record has them. The settings of
-updates were not chosen on these tables. Of {N_BATCHES} batches the record has those named below;
-the first is a fit. RMSE, NLL and the coverage of 90 % intervals are of {N_TEST:,} rows that are not
-in the stream. The last column is the RMSE on the rows of the first {N_FIRST} batches; a model has
-been trained on all of them from batch {N_FIRST} on."""
+    text = f"""Made from a record by `python -m benchmarks.updates stream`; `refits` adds fresh
+fits of all rows so far, whose scores follow a slash where the record has them. The settings of
+updates were not chosen on these tables. A stream has {N_BATCHES} batches; the lists below say how
+many were run. The first batch is a fit. RMSE, NLL and the coverage of 90 % intervals are for
+{N_TEST:,} rows that are not in the stream. The last column is the RMSE on the rows of the first
+{N_FIRST} batches; from batch {N_FIRST} on, the model has been trained on all of these rows."""
     header = ("table", "batch", "rows", "RMSE", "NLL", "coverage, %", "RMSE, first batches")
     return "\n".join([STREAM, fill(text, 100), "", table(header, rows), "", *told, ""])
 
@@ -87,20 +88,20 @@ def _verdict(batches: list[dict], pairs: list[tuple[dict, dict]]) -> str:
     updates = [b["seconds"] for b in batches[1:] if not b["retuned"]]
     later = batches[N_FIRST - 1 :]
     coverage, early = ([b[k] for b in later] for k in ("coverage", "early_rmse"))
-    text = f"""{len(batches)} of {N_BATCHES} batches. All rows were fitted anew at batches {whole};
-the other {len(updates)} updates took {np.median(updates):.1f} seconds of the processor in the
-median. From batch {N_FIRST} on, intervals covered {min(coverage):.1%} to {max(coverage):.1%}, and
-the error on the first batches was {early[0]:.3g} first, {max(early):.3g} at most and
-{early[-1]:.3g} last."""
+    text = f"""{len(batches)} of {N_BATCHES} batches. All rows were fitted again at batches {whole};
+the other {len(updates)} updates took a median of {np.median(updates):.1f} seconds of processor
+time. From batch {N_FIRST} on, intervals covered {min(coverage):.1%} to {max(coverage):.1%} of the
+targets. The RMSE on the first batches was {early[0]:.3g} at batch {N_FIRST}, {max(early):.3g} at
+most and {early[-1]:.3g} at the end."""
     if pairs:
         nll = [100 * (ours["nll"] / fresh["nll"] - 1) for ours, fresh in pairs]
         ratio = [ours["early_rmse"] / fresh["early_rmse"] for ours, fresh in pairs]
         fits = np.median([fresh["seconds"] for _, fresh in pairs])
-        text += f""" Beside fresh fits ({fits:.0f} seconds each in the median) the NLL is
-{min(nll):+.1f} to {max(nll):+.1f} %, and the error on the first batches is {min(ratio):.2f} to
+        text += f"""  Compared with fresh fits (median {fits:.0f} seconds each) the NLL is
+{min(nll):+.1f} to {max(nll):+.1f} %, and the RMSE on the first batches is {min(ratio):.2f} to
 {max(ratio):.2f} times theirs."""
     elif len(batches) < N_BATCHES:
-        text += " There are no fresh fits beside it: this does not show that nothing is forgotten."
+        text += " Without fresh fits to compare with, this does not show that nothing is forgotten."
     return " ".join(text.split())
 
 
