@@ -1,8 +1,8 @@
 """JSON that may come from anywhere: every value is checked when it is taken.
 
-`Fields` hands out each field of an object once, by name, for the type that must be there, and
-tells of those nobody asked for. What is wrong becomes an exception that the caller makes from
-the field's path and a sentence.
+`Fields` hands out each field of an object once, by name, for the type that must be there, and names
+the fields that nobody took. What is wrong becomes an exception that the caller makes from the
+field's path and a sentence.
 """
 
 import json

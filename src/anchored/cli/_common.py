@@ -1,4 +1,4 @@
-"""What the commands share: refusing, and writing files."""
+"""What the commands share: error messages, and writing files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +13,7 @@ REFUSED, INTERRUPTED = 2, 130  # exit codes
 
 
 def fail(message: str) -> NoReturn:
-    """Say in one line what is wrong, and stop; what a terminal might obey is spelt out."""
+    """Say in one line what is wrong, and stop; control characters are escaped."""
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
     typer.echo(f"anchored: {line}", err=True)
     raise typer.Exit(REFUSED)

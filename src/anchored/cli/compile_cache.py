@@ -2,7 +2,8 @@
 
 JAX writes each program to a file whose name is a digest of all that decides its machine code: the
 program, jaxlib's version, XLA's flags and the features of the processor. So machines, versions
-and processes may share a folder. Nothing depends on it: a program that cannot be read is compiled.
+and processes may share a folder. Results do not depend on it: a program that cannot be read is
+compiled again.
 
 The environment variable ``ANCHORED_COMPILE_CACHE`` names another folder, or is ``off``.
 """
@@ -21,7 +22,7 @@ _VARIABLE = "ANCHORED_COMPILE_CACHE"
 def switch_on() -> None:
     """Let JAX keep compiled programs; call it before JAX is imported.
 
-    It speaks to JAX by environment variables: nothing is imported, and processes that this one
+    It configures JAX by environment variables: nothing is imported, and processes that this one
     starts keep programs too. A user's own ``JAX_COMPILATION_CACHE_DIR`` is left alone.
     """
     folder = _folder(os.environ)
@@ -69,7 +70,7 @@ def _make_ready(folder: Path) -> bool:
 
 
 def sweep(folder: Path, max_bytes: int = MAX_BYTES) -> None:
-    """Remove the programs that were not used for longest until ``max_bytes`` hold the rest.
+    """Remove the least recently used programs until the rest fit in ``max_bytes``.
 
     Empty files go too: a process that was killed or a full disk left them, and JAX, which never
     writes a program twice, would compile it every time.

@@ -1,8 +1,8 @@
 """Chunks of members as tasks of Ray.
 
-The rows are put into the object store once. A task whose worker dies is tried again, and goes on
-from its checkpoint if the folder is one that workers share; so does a task of a driver that was
-started again. Every worker runs JAX on as many threads as it has been given cores.
+The rows are put into the object store once. A task whose worker dies is tried again. If all
+workers share the checkpoint folder, it continues from its checkpoint; so does a task whose driver
+was restarted. Every worker runs JAX on as many threads as it has been given cores.
 """
 
 import dataclasses
@@ -28,11 +28,11 @@ class RayExecutor:
 
     Parameters
     ----------
-    address : of the cluster, as `ray.init` takes it. None is the cluster that this process belongs
-        to, or else one of its own on this machine.
-    num_cpus : cores of a task.
+    address : address of the cluster, as for `ray.init`. None means the cluster that this process
+        belongs to, or a new one on this machine if there is none.
+    num_cpus : cores for each task.
     max_retries : how often a task is tried again after its worker died.
-    chunk : members of a chunk; None for as many as one program trains on one machine.
+    chunk : members in a chunk; None for as many as one program trains on one machine.
     """
 
     address: str | None = None
@@ -41,7 +41,7 @@ class RayExecutor:
     chunk: int | None = None
 
     def map(self, work: Work, on_progress: OnProgress | None) -> list:
-        """Each piece a task."""
+        """Run each piece as a task."""
         ray = _ray()
         if not ray.is_initialized():
             ray.init(address=self.address, log_to_driver=False, include_dashboard=False)

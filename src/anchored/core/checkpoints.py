@@ -1,12 +1,12 @@
-"""What training needs to go on, in files: whole or not at all, and never read unless it belongs.
+"""Files from which training can continue, written whole or not at all.
 
-A `Checkpoint` is a place for the training of one ensemble, two files of a folder that are written
-in turn. If the newer one is damaged the older one is used, and a process that is killed while it
+A `Checkpoint` keeps the training of one ensemble in two files of a folder, which are written in
+turn. If the newer one is damaged the older one is used, and a process that is killed while it
 writes leaves both as they were. A file carries the fingerprints of rows, settings, program and
-versions (`fingerprints`); one that differs is named, and training starts anew.
+versions (`fingerprints`); if one of them differs, a warning names it and training starts again.
 
-Writing waits until some seconds have passed and until it has taken at most 5 % of the time. What
-cannot be written is said once, and training goes on without it.
+A file is written only when some seconds have passed and when writing takes at most 5 % of the time.
+If a file cannot be written, one warning says so, and training continues.
 """
 
 import dataclasses
@@ -117,7 +117,7 @@ class Checkpoint:
                 f"{', '.join(sorted(other))}); {self.name!r} starts again and replaces it."
             )
         if damaged:
-            instead = "the other one is usedf" if found else f"{self.name!r} starts again"
+            instead = "the other one is used" if found else f"{self.name!r} starts again"
             self.tell(f"Damaged checkpoint: {', '.join(damaged)}; {instead}.")
         return max(found, key=lambda saved: saved.number) if found else None
 
@@ -191,7 +191,7 @@ class Keeper:
         self._cost = 0.0
 
     def load(self) -> Saved | None:
-        """The state to go on from, if there is one."""
+        """The state to continue from, if there is one."""
         saved = self.checkpoint.load(self.marks)
         if saved is not None:
             self._number = saved.number + 1

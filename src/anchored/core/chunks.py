@@ -1,8 +1,8 @@
 """Members in chunks that workers train, as one machine would train them.
 
 Member j depends on the key and on j alone, so chunks may be trained anywhere. All members of an
-ensemble stop together, once every one of them has settled: a chunk that stopped before another did
-is taken up again, from its checkpoint, and trained to where that one stopped, until all agree.
+ensemble stop together, once every one of them has settled: a chunk that stopped earlier continues
+from its checkpoint until all chunks have reached the same step.
 """
 
 import dataclasses

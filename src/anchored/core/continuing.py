@@ -1,4 +1,4 @@
-"""Members that go on from where they are, on more rows.
+"""Members that continue from where they are, on more rows.
 
 Anchors, score noise and the rows of a fold member stay what they were: they follow from the key,
 the members' numbers and the rows' numbers. The penalty weighs as much as one row of the new total.

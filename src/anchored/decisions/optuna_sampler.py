@@ -30,7 +30,8 @@ class AnchoredSampler(optuna.samplers.BaseSampler):
     ----------
     n_startup_trials : trials at random before a model is fitted.
     surrogate : as for `Optimiser`.
-    constraints_func : from a finished trial to numbers, of which none may be above 0. They are
+    constraints_func : a function of a finished trial that returns numbers, none of which may be
+        above 0. They are
         modelled.
     seed : of all that is random.
     """

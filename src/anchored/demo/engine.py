@@ -177,7 +177,7 @@ class Picture:
     means: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))  # on the grid
 
     def advanced(self, n_steps: int) -> "Picture":
-        """After so many steps more; with none it is only looked at anew."""
+        """The picture after some more steps; with none, it is only evaluated again."""
         state, objective, means = self.program.advance(self.state, self.data, self.grid, n_steps)
         return dataclasses.replace(
             self,
@@ -248,7 +248,7 @@ class Picture:
 
 
 def follow(picture: Picture | None, scene: Scene, programs: Programs) -> Picture:
-    """The picture of a scene; networks go on from ``picture`` where the scene lets them."""
+    """The picture of a scene; networks continue from ``picture`` where the scene allows it."""
     shape = Shape.of(scene)
     program = programs.get(shape)
     if picture is None or _key(picture.scene, _NETWORKS) != _key(scene, _NETWORKS):
@@ -402,7 +402,7 @@ def parameter_names(shape: Shape) -> list[str]:
 
 
 def frame_head(scene: Scene) -> dict:
-    """What every frame says of its scene, also one that has nothing to draw yet."""
+    """What every frame says about its scene, even if there is nothing to draw yet."""
     return {
         "type": "frame",
         "problem": scene.problem,

@@ -191,7 +191,7 @@ def serve(
 ) -> None:
     """Serve until interrupted; ``on_listen`` is told the address, ``on_warm`` the seconds.
 
-    Raises OSError if the address cannot be had.
+    Raises OSError if the address is not available.
     """
     # Pieces of work are small, and each core has one: threads inside them only get in the way.
     threadpool_limits(1, "blas")

@@ -139,7 +139,7 @@ class Hub:
         self._spawn(self._warm_up(on_warm))
 
     async def stop(self) -> None:
-        """Tell every client that the server goes away, and stop."""
+        """Tell every client that the server is stopping, and stop."""
         await asyncio.gather(*(s.close(1001, "The demo was stopped.") for s in self.sessions))
         for task in list(self._tasks):
             task.cancel()
@@ -165,7 +165,7 @@ class Hub:
     # One client
 
     async def talk(self, connection: Connection) -> None:
-        """Serve one client until it goes."""
+        """Serve one client until it disconnects."""
         session = Session(connection)
         if len(self.sessions) >= self.limits.sessions:
             words = f"All {self.limits.sessions} places of this demo are taken; try again later."

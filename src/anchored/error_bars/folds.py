@@ -37,8 +37,9 @@ def plan_folds(
 ) -> Folds | None:
     """Every row once, in folds of ``n_each`` members, or a fifth of many rows, for ``n_many``.
 
-    Rows must come in random order. A group is held out as a whole; of one group, nothing is. The
-    rows of each of ``labels`` [row] are shared out evenly, unless there are groups.
+    Rows must come in random order. A group is held out as a whole; if there is only one group, no
+    row is held out. The rows of each of ``labels`` [row] are shared out evenly, unless there are
+    groups.
     """
     if n_rows < LEAST_ROWS:
         return None

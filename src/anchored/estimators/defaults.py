@@ -1,4 +1,4 @@
-"""What estimators do where nobody chose: the network, its prior, and the schedule of training."""
+"""What estimators do by default: the network, its prior, and the schedule of training."""
 
 import dataclasses
 from typing import Any

@@ -84,7 +84,7 @@ class Explanation:
         return "\n\n".join(self.text(row) for row in range(len(self)))
 
     def text(self, row: int) -> str:
-        """What is to say of one row."""
+        """The explanation of one row in words."""
         out = self.main_output(row)
         lines = [f"Row {row}: {self._headline(row, out)}"]
         part = "entropy" if self.classes else "variance"

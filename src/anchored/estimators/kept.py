@@ -176,10 +176,10 @@ class Update:
 
     Attributes
     ----------
-    n_new : rows that came.
+    n_new : rows that were added.
     n_rows : different rows in all.
     n_steps : steps that members took, from the start or from where they were.
-    retuned : why all rows were fitted anew; empty if members went on from where they were.
+    retuned : why all rows were fitted again; empty if members continued from where they were.
     """
 
     n_new: int

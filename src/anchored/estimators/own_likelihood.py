@@ -2,7 +2,7 @@
 
 Targets are standardised if the likelihood has ``standardised(mean, scale)``; else they stay as they
 are. The prior variance is that of highest evidence if the standardised targets were Gaussian, which
-asks how fast the function changes; of the noise the likelihood knows itself.
+shows how fast the function changes; the likelihood itself describes the noise.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from anchored.prediction.predictive import Predictive
 
 
 def check(estimator: Any) -> None:
-    """What cannot go together is said before anything is trained."""
+    """Raise an error if settings contradict each other, before anything is trained."""
     check_likelihood(estimator.likelihood)
     for name, usual in (("noise_var", "auto"), ("target_scale", "auto"), ("settings", None)):
         if not isinstance(getattr(estimator, name), type(usual)):

@@ -1,6 +1,6 @@
-"""What a fit would take, before it starts: memory, time, steps, and where it runs.
+"""What a fit would need, before it starts: memory, time, steps, and where it runs.
 
-Time is measured: the very step that the fit will take is compiled, and some are timed.
+Time is measured: the step of the fit is compiled, and a few steps are timed.
 """
 
 import dataclasses
@@ -102,7 +102,7 @@ class FitPlan:
 
 
 def check_memory(n_rows: int, n_inputs: int, ramped: bool) -> None:
-    """Refuse rows that cannot be held in memory, before work is done on them."""
+    """Raise an error if the rows do not fit in memory, before work is done on them."""
     need = (memory.RAMPED_BYTES if ramped else memory.PLAIN_BYTES) * n_rows * n_inputs
     free = memory.available()
     if need > free:

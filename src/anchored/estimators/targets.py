@@ -1,4 +1,4 @@
-"""Targets of a regressor as members are trained on them, and what held-out rows say of them."""
+"""Targets of a regressor as members are trained on them, and what held-out rows say about them."""
 
 import dataclasses
 from collections.abc import Callable
@@ -144,7 +144,7 @@ class Targets:
 
 
 class Found(NamedTuple):
-    """What was learned of targets."""
+    """What was learned about the targets."""
 
     targets: Targets
     regression: Regression

@@ -1,8 +1,9 @@
 """Choose among models of classes by rows held out of short trials.
 
-The evidence of a regression is exact. That of classes is an approximation on few rows, and it can
-miss that the prior is too wide or that a second hidden layer pays. So members of each candidate
-are trained for half of the usual steps without a fifth of the rows, and those rows decide.
+The evidence of a regression is exact. That of classes is an approximation on few rows, and it may
+not show that the prior is too wide or that a second hidden layer helps. So members of each
+candidate are trained for half of the usual steps without a fifth of the rows, and those rows
+decide.
 """
 
 import dataclasses

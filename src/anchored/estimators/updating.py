@@ -1,4 +1,4 @@
-"""Rows that come later: members go on from where they are.
+"""Rows that come later: members continue from where they are.
 
 An update standardises the new rows as the old ones were, appends them, and trains the members and
 those of the folds some steps more on all rows. The noise, the temperature and the correction of
@@ -40,7 +40,7 @@ _IGNORED = ("verbose", "max_seconds", "warm_start", "random_state")  # settings 
 
 
 def fit(estimator: Any, X, y, sample_weight=None, groups=None):
-    """A fit, which goes on from an earlier one if ``warm_start`` is set."""
+    """A fit, which continues an earlier one if ``warm_start`` is set."""
     kept = estimator.__dict__.get("_kept")
     if estimator.warm_start and kept is not None and _alike(estimator, kept, X, y):
         return _warm(estimator, kept, X, y, sample_weight, groups)
@@ -48,7 +48,7 @@ def fit(estimator: Any, X, y, sample_weight=None, groups=None):
 
 
 def partial_fit(estimator: Any, X, y, sample_weight=None, groups=None, classes=None):
-    """Rows added to those that were fitted."""
+    """Add rows to those that were fitted."""
     if not hasattr(estimator, "model_"):
         return _anew(estimator, X, y, sample_weight, groups, grows=True, classes=classes)
     kept = estimator.__dict__.get("_kept")

@@ -116,7 +116,7 @@ def choose_regression(
 def choose_classification(
     network: Network, family: PriorFamily, x: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> float:
-    """``first_var`` of highest Laplace evidence, one class against the rest.
+    """The ``first_var`` with the highest Laplace evidence, one class against the rest.
 
     A difference of logits in a softmax over K classes has K / (K - 1) times the variance of one.
     """

@@ -1,4 +1,4 @@
-"""What metrics are given, made into one thing: distributions and targets, classes and labels.
+"""The arguments of metrics in one form: distributions and targets, classes and labels.
 
 A distribution of continuous targets is a `Predictive`, a pair ``(mean, std)`` of arrays, which
 means a normal, or an array of draws [draw, batch] or [draw, batch, out]. Class probabilities are
@@ -53,7 +53,7 @@ class Samples:
         return np.sqrt(self.variance)
 
     def observed(self, y) -> np.ndarray:
-        """Targets ``y`` as an array, refused if their shape would broadcast in silence."""
+        """Targets ``y`` as an array, rejected if their shape would broadcast silently."""
         return checked_targets(y, self.draws.shape[1:])
 
     def quantiles(self, levels) -> np.ndarray:

@@ -103,7 +103,7 @@ class NoiseShape:
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What held-out rows say of the spread and the noise of one output, standardised.
+    """What held-out rows say about the spread and the noise of one output, standardised.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Regression:
     floor : least variance if the networks predict the noise themselves, else None.
     training_noise_var : [out], the noise in training, standardised; None if there is a floor.
     noise_var : [out], the noise in squared units of the target; None if there is a floor.
-    noise : what held-out rows said of each output; None if none were held out.
+    noise : what held-out rows said about each output; None if none were held out.
     warp : the scale of the target that the networks predict, whose units mean, scale and noise
         have; None if they predict the target itself.
     """
@@ -281,7 +281,7 @@ def disagreement(outputs: np.ndarray, dist: Predictive) -> np.ndarray:
 
     For continuous targets the epistemic deviation of each output, on the networks' own scale. For
     classes mutual information and the spread of the logits: softmax saturates, and far from the
-    data all members may be sure of the same class though their logits differ by much.
+    data all members may be sure of the same class although their logits differ widely.
     """
     if dist.family == "categorical":
         return np.stack([dist.mutual_information, special.logit_spread(outputs)], axis=1)

@@ -1,4 +1,4 @@
-"""A predictive distribution moved to where held-out rows say it must be.
+"""A predictive distribution whose quantiles are corrected by held-out rows.
 
 Where a predictive puts its 95 % quantile, 93 % of held-out targets may lie below. The correction
 is one increasing map for all rows: the quantile that is wanted at a level is the predictive's own

@@ -171,7 +171,7 @@ def limited(z: np.ndarray, reach: np.ndarray | None, limit: np.ndarray | None = 
 
 
 def with_ramps(z: np.ndarray, ramps: np.ndarray | None) -> np.ndarray:
-    """Values [batch, column] and, behind them, how far each of ``ramps`` [4, ramp] is climbed.
+    """Values [batch, column] followed by the value of each of ``ramps`` [4, ramp] there.
 
     A ramp is the number of its column, where it starts and ends, and its height. Before its start
     it is at minus half its height, after its end at half of it.

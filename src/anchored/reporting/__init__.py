@@ -1,8 +1,8 @@
 """One HTML file that shows how far you can trust a fitted model.
 
-`regression`, `classes` and `making` find out what the page says, `verdicts` puts it in words and
-`figures` draws it; the templates say the rest. `page` fills them in, `inputs` knows rows and
-columns of whatever table came.
+`regression`, `classes` and `making` compute what the page shows, `verdicts` puts it into
+words and `figures` draws it; the templates contain the rest of the text. `page` fills them in,
+`inputs` knows rows and columns of whatever table came.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the page says of classes."""
+"""What the page says about classes."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the page says of one continuous target."""
+"""What the page says about one continuous target."""
 
 from collections.abc import Sequence
 from typing import Any

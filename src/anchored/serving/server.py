@@ -123,7 +123,7 @@ def serve(
 ) -> None:
     """Serve a model until interrupted; ``on_listen`` is told the address.
 
-    Raises OSError if the address cannot be had.
+    Raises OSError if the address is not available.
     """
     name = Path(model).name if isinstance(model, (str, Path)) else "model"
     known_host = host_check(host, allow_hosts)

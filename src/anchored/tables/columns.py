@@ -126,7 +126,7 @@ class Category:
 
 @dataclasses.dataclass(frozen=True)
 class Levels:
-    """Text of many levels: frequent ones as in `Category`, and what training targets say of each.
+    """Text of many levels: frequent ones as in `Category`, and what targets say about each level.
 
     ``known`` levels have ``values``, one for each of ``titles``; any other has the ``usual`` ones.
     """
@@ -160,7 +160,7 @@ class Levels:
         return self.category.read(cells)
 
     def described(self, cells: np.ndarray) -> np.ndarray:
-        """What training targets say of each cell, [row, title]."""
+        """What training targets say about each cell, [row, title]."""
         places, _ = self._lookup
         found = cells.tolist() if cells.dtype == object else self.texts(cells)
         return self._described[[places.get(cell, -1) for cell in found]]

@@ -1,6 +1,6 @@
 """A stream of bytes cut into blocks of whole CSV rows, with every fault named by its line.
 
-Separator, line ends and encoding are found out. A block ends where a row ends, also if cells
+Separator, line ends and encoding are detected. A block ends where a row ends, also if cells
 hold line ends in quotes, so that each block can be parsed alone and memory stays bounded.
 """
 
@@ -39,7 +39,7 @@ _FOREIGN = {
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What the first rows tell: the separator and the names of the columns."""
+    """What the first rows show: the separator and the names of the columns."""
 
     separator: str
     names: tuple[str, ...]

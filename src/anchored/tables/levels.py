@@ -1,15 +1,15 @@
-"""What the targets of training rows say of each level of a column.
+"""What the targets of training rows say about each level of a column.
 
 A column of hundreds of levels (a job title, a car's model) has too many for a feature each. The
-mean of the targets of a level says most of what the level has to say. A mean of few rows is drawn
-towards that of all rows, as much as the rows of one level differ among themselves: the posterior
-mean if levels are drawn from a normal distribution. Beside it stands how well the level is known,
-from 0 (never seen) to 1.
+mean target of a level contains most of the information in that level. A mean of few rows is drawn
+towards that of all rows, the more the rows of one level differ among themselves: it is the
+posterior mean if levels are drawn from a normal distribution. A second feature says how well the
+level is known, from 0 (never seen) to 1.
 
 A row's own target must not be among those it is described by, or networks would read it there.
 Training rows are therefore shared out in ten parts, and each is described by the other nine. Equal
-rows are shared out evenly: if one part had them all, the others would say the opposite of it. What
-is said does not depend on the order of the rows.
+rows are shared out evenly: if one part had them all, the others would say the opposite of it. The
+result does not depend on the order of the rows.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ class Signals:
 
     @classmethod
     def of_numbers(cls, y: np.ndarray, weight: np.ndarray | None = None) -> "Signals":
-        """Normal scores of the ranks of targets [row, out]: single huge ones do not rule a mean."""
+        """Normal scores of the ranks of targets [row, out]: huge values do not dominate a mean."""
         y = y.reshape(len(y), -1)
         ends = [""] if y.shape[1] == 1 else [f" {i}" for i in range(y.shape[1])]
         scores = np.stack([_normal_scores(column) for column in y.T], axis=-1)
@@ -43,7 +43,7 @@ class Signals:
 
     @classmethod
     def of_classes(cls, y: np.ndarray, weight: np.ndarray | None = None) -> "Signals":
-        """Whether a row is of each of the largest classes; of two, one says it all."""
+        """Whether a row is of each of the largest classes; of two classes, one is enough."""
         classes, counts = np.unique(y, return_counts=True)
         largest = classes[np.argsort(-counts, kind="stable")]
         shown = largest[:1] if len(classes) == 2 else largest[:_MOST_CLASSES]

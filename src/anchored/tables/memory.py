@@ -1,4 +1,4 @@
-"""How much memory there is for a table, an early word if it is too little, and what is freed."""
+"""Memory for a table: how much there is, an early error if it is too little, and its return."""
 
 import ctypes
 import functools

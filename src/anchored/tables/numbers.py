@@ -1,7 +1,7 @@
 """Numbers in text: the ways in which people write them, "$1,234.50" or "12 %" or "1 234,5".
 
 A form is named by an example: its marks between thousands and before decimals, and one sign of a
-currency or of per cent, which every cell has. The sign says nothing of the value: "12 %" is 12.
+currency or of per cent, which every cell has. The sign does not change the value: "12 %" is 12.
 """
 
 import functools
@@ -49,7 +49,7 @@ def _pattern(form: str) -> tuple[re.Pattern[str], str, str]:
 
 
 def parse_number(cell: str, form: str = PLAIN) -> float | None:
-    """The finite number that a cell spells in ``form`` or plainly; None if it does not."""
+    """The finite number in a cell, written in ``form`` or plainly; None if there is none."""
     value = _value(cell, form)
     return _value(cell, PLAIN) if value is None and form != PLAIN else value
 

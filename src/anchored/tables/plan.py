@@ -66,7 +66,7 @@ def make_plan(
     keep: Collection[str] = (),
     seed: int = 0,
 ) -> Plan:
-    """Decide what to do; a `TableError` says what stands in the way.
+    """Decide what to do; if the table cannot be used, a `TableError` says why.
 
     ``group`` names a column whose equal values stay on one side of the split, ``order`` one
     (dates or numbers) whose last rows are the test; neither is then an input.

@@ -1,6 +1,6 @@
 """Tables from CSV and Parquet files, whole or block by block, as NumPy columns.
 
-What a file is (gzip, Parquet, separator, encoding) is told from its content, never its name.
+What a file is (gzip, Parquet, separator, encoding) is decided by its content, never by its name.
 Everything wrong with a file is a ``TableError`` of one line.
 """
 
@@ -41,8 +41,8 @@ class _Source(NamedTuple):
 def read_table(source: str | Path | BinaryIO, text: Collection[str] = ()) -> Table:
     """The whole table of a CSV or Parquet file; "-" is standard input.
 
-    One that does not fit in memory is an error as soon as its first blocks tell. ``text`` is
-    as in `read_blocks`.
+    If the table does not fit in memory, an error is raised as soon as its first blocks show this.
+    ``text`` is as in `read_blocks`.
     """
     [table] = _read(source, None, frozenset(text), None)
     return table
@@ -287,7 +287,7 @@ class CSVWriter:
         pa.csv.write_csv(pa.table(dict(columns)), self._file, options)
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Finish; nothing more is written."""
 
 
 class ParquetWriter:

@@ -1,8 +1,8 @@
 """Tables larger than memory: Parquet files that are read block by block and encoded once.
 
-A random sample of the rows says what the columns are. Then every row is read once, encoded, and
-written as single-precision numbers to a file that training maps into memory: a row costs there four
-bytes a feature, and only what is read of it takes memory.
+The type of each column is decided from a random sample of the rows. Then every row is read once,
+encoded, and written as single-precision numbers to a file that training maps into memory: a row
+takes four bytes there for each feature, and only the rows that are read take memory.
 """
 
 import dataclasses

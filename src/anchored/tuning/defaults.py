@@ -1,4 +1,4 @@
-"""The training that nobody chose: what estimators do by default and a search tries first."""
+"""The default training: what estimators do if nothing is set, and what a search tries first."""
 
 import dataclasses
 

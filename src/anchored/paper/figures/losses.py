@@ -40,7 +40,7 @@ class Settings:
     alone differ.
 
     The paper does not give the batch size: all rows in regression; 5 of the 30 rows for the
-    classes, as 100 steps of a rate of 0.001 would hardly move them.
+    classes, because 100 steps at a rate of 0.001 would hardly change the networks.
     """
 
     n_members: int = 10
