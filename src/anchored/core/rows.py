@@ -236,7 +236,7 @@ class HostRows:
 def rows_at_once(x) -> int:
     """Most rows of inputs ``x`` to bring through a network at a time.
 
-    Networks make images and texts much larger on their way; rows of a table stay small.
+    Inside a network, images and texts become much larger; rows of a table stay small.
     """
     is_table = len(x.shape) == 2 and not np.issubdtype(x.dtype, np.integer)
     return _TABLE_ROWS if is_table else _IMAGE_ROWS
@@ -257,7 +257,7 @@ def padded_size(n: int) -> int:
 
 
 def blocks(n_rows: int) -> Iterator[slice]:
-    """Rows in parts small enough that what is computed on the way takes little memory."""
+    """Rows in parts so small that intermediate results take little memory."""
     for start in range(0, n_rows, _BLOCK_ROWS):
         yield slice(start, min(start + _BLOCK_ROWS, n_rows))
 

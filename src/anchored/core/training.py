@@ -111,7 +111,7 @@ class Schedule:
         return cls(_epochs(n_steps, n_rows, batch_size), batch_size, rate, fades=True)
 
     def slower(self, share: float) -> "Schedule":
-        """The same schedule at a share of its rate."""
+        """The same schedule with its learning rate multiplied by a share."""
         if self.optimiser is not None:
             damped = optax.chain(self.optimiser, optax.scale(share))
             return dataclasses.replace(self, optimiser=damped)

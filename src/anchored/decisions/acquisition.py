@@ -175,7 +175,7 @@ def discrete(space: Space) -> np.ndarray:
 
 
 def search(worth, space: Space, belief: Belief, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
-    """Places [end, coordinate] where the worth is high, and their worth, best first."""
+    """Points [end, coordinate] of high worth, and their worth, best first."""
     with jax.enable_x64(True):
         ends, worths = _search_one(worth, Shape.of(space), belief, trials)
     order = np.argsort(-np.asarray(worths), kind="stable")

@@ -73,7 +73,7 @@ in_asked_precision = doubled(lambda self, *given, **named: self.dtype == "float6
 
 
 class AnchoredEstimator(TakesRows):
-    """What the regressor and the classifier share. All that predicts is in ``model_``."""
+    """What both estimators share. ``model_`` contains everything needed to predict."""
 
     checkpoint: Checkpoint | str | Path | None
     random_state: Any

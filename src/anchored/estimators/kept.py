@@ -1,4 +1,4 @@
-"""What a fit keeps in memory, so that rows can be added to it without a new one.
+"""What a fit keeps in memory, so that rows can be added without a new fit.
 
 Nothing of this is in a file: files hold no training rows.
 """

@@ -94,7 +94,7 @@ def _clearly_less(found: np.ndarray, losses: np.ndarray, folds: Folds, other: Ca
 
 
 def shorter(schedule: Schedule, n_rows: int) -> Schedule:
-    """A schedule of half of the steps, whose rate ends as low."""
+    """A schedule of half the steps whose learning rate ends at the same low value."""
     epochs = -(-schedule.epochs // _SHORTER)
     n_steps = epochs * max(1, n_rows // schedule.batch_size)
     decay = decay_over(n_steps) if schedule.decay_rate < 1 else schedule.decay_rate

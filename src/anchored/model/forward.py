@@ -27,7 +27,7 @@ def outputs(params: Leaves, activation: str, x: np.ndarray) -> np.ndarray:
 
 
 def type_of(params: Leaves) -> np.dtype:
-    """What networks of these parameters compute in: double precision if any of them has it."""
+    """The type that these parameters compute in: double precision if any of them has it."""
     return np.result_type(np.float32, *params.values())
 
 

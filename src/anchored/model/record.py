@@ -1,4 +1,4 @@
-"""A fitted model: all that predicts, as one frozen record of NumPy arrays.
+"""A fitted model: everything needed to predict, as one frozen record of NumPy arrays.
 
 Estimators hold one as ``model_``, a file is its image (`file`), and JAX, NumPy (`forward`) and
 ONNX are three ways to compute the members' outputs. How outputs become a predictive distribution
@@ -208,7 +208,8 @@ class FittedModel:
     columns : names of the data frame's columns; None if it was fitted on an array.
     members, prior_mean, prior_scale : in standardised units.
     x_mean, x_scale : of the inputs, None if they are used as they are.
-    x_reach : [2, feature], standardised: inputs beyond count as lying there; None in old files.
+    x_reach : [2, feature], standardised: inputs beyond these ends are moved to them; None in old
+    files.
     x_limit : [feature] that standardised inputs stay within, infinite for none; None if all are.
     x_ramps : [4, ramp], inputs of the networks behind the features (`special.with_ramps`); None if
         there are none.

@@ -15,8 +15,8 @@ With folds, each row is predicted by members that did not see it, and the member
 a little more: on the safe side, though not a theorem. Each knot costs the log density about half a
 nat divided by n, so there are at most n / 50 of them, and two at least.
 
-Of fewer than 50 rows the ends would be single ones. There both sides share one order statistic,
-that of the distance from the median, and intervals are widened but never narrowed.
+With fewer than 50 rows, each end would depend on a single row. There both sides share one order
+statistic, that of the distance from the median, and intervals are widened but never narrowed.
 """
 
 import dataclasses

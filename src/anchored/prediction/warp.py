@@ -25,7 +25,7 @@ class Warp:
     ----------
     shift : added to the target before the logarithm is taken.
     least, most : what no prediction is below or above.
-    raised : mean of y + shift over its median, which the noise lifts it above.
+    raised : mean of y + shift divided by its median; the noise makes it larger than 1.
     """
 
     shift: float
@@ -53,7 +53,7 @@ class Warp:
         return mean, np.square(above) * np.expm1(np.minimum(variance, 1.0))
 
     def lifted(self, t: np.ndarray, y: np.ndarray, weight: np.ndarray) -> "Warp":
-        """With the mean that rows not seen in training say: predictions [member, row], targets."""
+        """With the mean learned from held-out rows: predictions [member, row], targets."""
         median = np.exp(np.minimum(t, np.log(self.most + self.shift))).mean(axis=0)
         raised = float(weight @ (y + self.shift) / (weight @ median))
         return dataclasses.replace(self, raised=raised)

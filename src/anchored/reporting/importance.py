@@ -39,7 +39,7 @@ class Importance:
         return self.inputs.names
 
     def telling_columns(self, rows: np.ndarray) -> list[tuple[str, list[str]]]:
-        """Names and cells of the columns that matter most, of those that are one cell a row."""
+        """Names and cells of the columns that matter most, among those with one cell a row."""
         order, shown = np.argsort(-self.score.mean(axis=1), kind="stable"), self.inputs.take(rows)
         found = ((self.names[i], shown.cells(i)) for i in order)
         return [(name, cells) for name, cells in found if cells is not None][:_MOST_TELLING]

@@ -22,7 +22,7 @@ class Verdict:
     ----------
     kind : good, low (less often right than promised), high, or unsure.
     headline : the finding in a sentence.
-    low, high : shares between which chance alone would put what was observed.
+    low, high : range of shares that chance alone would give.
     instead : level of intervals that cover what was asked for on these rows, if there is one.
     """
 

@@ -185,7 +185,7 @@ def learn(settings: QSettings, state: QState, episodes: Episodes) -> tuple[QStat
 
 
 def curve_of(episodes: Episodes) -> Curve:
-    """What is remembered of episodes."""
+    """What is recorded about episodes."""
     reward = jnp.where(episodes.valid, episodes.reward, 0.0)
     length = episodes.valid.sum(axis=1)
     last = jnp.take_along_axis(reward, length[:, None] - 1, axis=1)[:, 0]

@@ -6,7 +6,7 @@ Given targets of its own target network, it is the negative log posterior over N
     -(1/B) sum_batch log N(r + gamma max_a' Q_j'(s', a') | Q_j(s, a), noise_var)
         + (1/2N) sum_i (theta_i - anchor_ji)^2 / prior_var_i
 
-What the target network says of rows does not change between two steps, so it is computed for many
+The target network's values for rows do not change between two steps, so they are computed for many
 steps at once (`QLoss.known`).
 """
 
@@ -46,7 +46,7 @@ class Extra(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of rows [batch, action] until the target network is replaced."""
+    """What is known about rows [batch, action] until the target network is replaced."""
 
     later: Array  # its Q of the next observation
     fixed: Array | None  # what the fixed network adds to Q

@@ -220,8 +220,8 @@ def missing_columns(missing: Sequence[str], names: Collection[str]) -> TableErro
 def target_kind(cells: np.ndarray) -> tuple[str, str]:
     """Whether a target is for "regression" or "classification", and the reason in words.
 
-    Text is classes, a word such as None too. So are two whole numbers, and up to ten if each of
-    them comes twice and they are fewer than 5 % of the rows.
+    Text means classes, even a word such as None. So do two different whole numbers, and up to ten
+    if each occurs at least twice and they are fewer than 5 % of the rows.
     """
     cells = cells[~empty_cells(cells)]
     if not len(cells):

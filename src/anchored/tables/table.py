@@ -31,7 +31,7 @@ class Table:
     notes : what a reader of the file should know, one sentence each.
     others : columns of the file that were not asked for.
     row_numbers : [row], of the file's rows below its header, from 1; None if there is no file.
-    keep : columns that an encoder shall use whatever they hold.
+    keep : columns that an encoder must use whatever they contain.
     """
 
     columns: dict[str, np.ndarray]

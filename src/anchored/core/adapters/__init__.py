@@ -36,7 +36,7 @@ _NEED = (
 
 
 def as_network(value: Any, argument: str = "network") -> Network:
-    """A `Network` of whatever users bring; one of ours is handed back as it is."""
+    """A `Network` made from a user's network; one of our own is returned as it is."""
     made_by = value.func if isinstance(value, functools.partial) else value
     home = _home(made_by if isinstance(made_by, type) else type(made_by))
     if home is not None:

@@ -1,7 +1,7 @@
 """Appendix C: an agent that pushes a cube to a goal knows where it does not know.
 
-A cell is a run of one agent. A run is kept in the folder of the record every half minute, and goes
-on from there.
+A cell is a run of one agent. A run is saved in the folder of the record every half minute, and
+continues from there.
 """
 
 import base64

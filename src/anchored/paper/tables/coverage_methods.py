@@ -1,4 +1,4 @@
-"""Methods that are told the true prior and noise, and estimators that are told nothing."""
+"""Methods that are given the true prior and noise, and estimators that are given neither."""
 
 import dataclasses
 import warnings

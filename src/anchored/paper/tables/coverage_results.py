@@ -39,7 +39,7 @@ def reference(case: Case) -> str:
 
 
 def covered(what: str, region: str, level: float = LEVEL) -> Score:
-    """Share of test inputs where ``what`` (function or target) is held at a level."""
+    """Share of test inputs where ``what`` (function or target) is covered at a level."""
     index = LEVELS.index(level)
     return lambda truth: truth[region][what][index]
 

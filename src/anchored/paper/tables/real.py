@@ -2,8 +2,8 @@
 
 A cell is one seed, ``"<table>/<method>/<seed>"``. Its result are the scores of the test rows, and
 the seconds by the clock and of the processor that fitting and predicting took. A score that a
-method does not define is null, such as the NLL of a method without a density. A fit that failed has
-no scores but a word for the reason.
+method does not define is null, such as the NLL of a method without a density. A failed fit has no
+scores; a word gives the reason.
 """
 
 import dataclasses

@@ -30,7 +30,7 @@ _TITLES = ("RMSE", "NLL, Gaussian", "NLL, Student-t", "CRPS", "90 % covers", "ca
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Which methods, on what; their hyperparameters are those of each data set."""
+    """The methods and data sets; hyperparameters are those of each data set."""
 
     methods: str  # a key of METHODS
     datasets: tuple[str, ...] = tuple(TABLES)

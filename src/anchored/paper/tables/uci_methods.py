@@ -84,7 +84,7 @@ def _as_tuned(method: str, n_members: int, settings: Settings, task: Task) -> En
 
 
 def as_many_steps(schedule: Schedule, n_rows: int) -> Schedule:
-    """The paper's epochs end with a smaller batch, ours do not: more of them make up for it."""
+    """The paper's epochs end with a smaller batch and ours do not, so we take more epochs."""
     n_full, n_all = n_rows // schedule.batch_size, -(-n_rows // schedule.batch_size)
     return dataclasses.replace(schedule, epochs=round(schedule.epochs * n_all / max(1, n_full)))
 

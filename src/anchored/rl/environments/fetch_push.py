@@ -6,8 +6,8 @@ cube, at any angle; inputs from gripper to cube and from cube to goal in the pla
 
 An episode has 50 steps and **goes on at the goal**, as FetchPush does. Only so can an average
 reward of -0.4 a step be: it says that the cube is at the goal in six steps of ten. If episodes
-ended there, all steps but the last would cost one. The cut after 50 steps is no end to the agent,
-which learns as if the episode had gone on.
+ended there, all steps but the last would cost one. Episodes are cut off after 50 steps, but the
+agent learns as if they continued.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ _DIRECTIONS = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 
 
 class FetchPush(gymnasium.Wrapper):
-    """The wrapper about FetchPush-v4; ``like`` has the lengths, which the stand-in shares."""
+    """A wrapper around FetchPush-v4; ``like`` has the lengths, as in the planar stand-in."""
 
     def __init__(self, env: gymnasium.Env, like: PlanarPush):
         super().__init__(env)
