@@ -102,7 +102,7 @@ class Steps(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """All that a compiled search has of a space, so that spaces alike share a program."""
+    """All that a compiled search knows about a space; equal shapes share a program."""
 
     is_choice: tuple[bool, ...]  # [coordinate]
     integers: tuple[Steps, ...]

@@ -56,7 +56,7 @@ class AnchoredModel(EnsembleModel):
         return values.movedim(0, -3)
 
     def student_t(self, X: torch.Tensor) -> TorchPosterior:
-        """Student-t of each mean [..., row, output], of one degree of freedom less than members."""
+        """Student-t of each mean [..., row, output]; it has n_members - 1 degrees of freedom."""
         values = self.forward(X)
         n = values.shape[-3]
         scale = (values.var(dim=-3) * (1 + 1 / n)).clamp_min(1e-24).sqrt()

@@ -1,7 +1,7 @@
 """What is believed of an unknown function after some values of it: coherent functions to draw.
 
 `Twin` is the exact Gaussian process of an infinitely wide network. A draw from it is a wide random
-network f plus what the observed values say of it (Matheron's rule),
+network f plus a correction by the observed values (Matheron's rule),
 
     f(x) + k(x, X) C^-1 (y - f(X) - e),   e ~ N(0, noise)
 

@@ -2,7 +2,7 @@
 
 A `Picture` is immutable. `follow` makes the next one for a scene, keeping what it can;
 `Picture.advanced` trains, `Picture.frame` tells what there is to draw. Rows are padded to a few
-lengths, so another point compiles nothing. Compiled programs are kept in a `Programs`, which
+lengths, so adding a point compiles nothing. Compiled programs are kept in a `Programs`, which
 all clients share and which forgets the least used.
 """
 

@@ -5,8 +5,9 @@ the reward, where no function gives it), with a normal distribution whose varian
 output or is given. Members differ as those of any ensemble here: by ``method``.
 
 Rows live on the device in a buffer of fixed capacity, so nothing is compiled again as they come;
-when it is full the oldest go. Inputs and targets are standardised by what the buffer holds when
-training goes on. The penalty keeps to the scaling contract with N the number of rows held:
+when it is full, the oldest rows are dropped. Inputs and targets are standardised by what the buffer
+holds when training goes on. The penalty keeps to the scaling contract with N the number of rows
+held:
 
     -(1/B) sum_batch log p(y | f(theta, x)) + (1/2N) sum_i (theta_i - centre_i)^2 / var_i
 
