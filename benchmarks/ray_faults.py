@@ -140,6 +140,7 @@ class _Fits:
     def disturbed(self, tally: Tally, takes: float, rng, more) -> None:
         """One fit to its end, with kills as long as ``more()`` says."""
         driver, began, deadline = self.started(), time.time(), time.monotonic() + _LONGEST
+        last_kill = 0.0
         while True:
             if time.monotonic() > deadline:
                 driver.kill()
@@ -151,7 +152,10 @@ class _Fits:
                 while not struck and not _waited(driver, 0.1):  # no worker trains just now
                     struck = _strike(kind, self.nodes, driver, rng)
                 if struck:
-                    tally.killed(kind, since_checkpoint(self.checkpoint, began))
+                    since = since_checkpoint(self.checkpoint, began)
+                    # What the kill before has cost, this one does not cost again.
+                    tally.killed(kind, since and min(since, time.time() - last_kill))
+                    last_kill = time.time()
                     deadline = time.monotonic() + _LONGEST
             if driver.poll() is None:
                 continue

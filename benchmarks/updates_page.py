@@ -97,7 +97,7 @@ most and {early[-1]:.3g} at the end."""
         nll = [100 * (ours["nll"] / fresh["nll"] - 1) for ours, fresh in pairs]
         ratio = [ours["early_rmse"] / fresh["early_rmse"] for ours, fresh in pairs]
         fits = np.median([fresh["seconds"] for _, fresh in pairs])
-        text += f"""  Compared with fresh fits (median {fits:.0f} seconds each) the NLL is
+        text += f""" Compared with fresh fits (median {fits:.0f} seconds each) the NLL is
 {min(nll):+.1f} to {max(nll):+.1f} %, and the RMSE on the first batches is {min(ratio):.2f} to
 {max(ratio):.2f} times theirs."""
     elif len(batches) < N_BATCHES:

@@ -169,10 +169,10 @@ def test_the_page_on_scale_is_the_recorded_one():
 def test_the_memory_of_a_plan_is_the_recorded_one():
     from benchmarks import large_fits, memory
 
-    from anchored.tables.memory import UNREAD_ROW_BYTES
+    from anchored.tables.memory import PLAIN_BYTES, RAMPED_BYTES, UNREAD_ROW_BYTES
 
-    fits = json.loads(large_fits.RECORD.read_text())
-    assert memory.bytes_of_a_row(fits) == UNREAD_ROW_BYTES
+    bytes_, fits = (json.loads(module.RECORD.read_text()) for module in (memory, large_fits))
+    assert memory.constants(bytes_, fits) == (RAMPED_BYTES, PLAIN_BYTES, UNREAD_ROW_BYTES)
 
 
 def test_the_page_on_own_networks_is_the_recorded_one():

@@ -8,8 +8,8 @@ parameters drawn from it have the covariance
 at some rows. The evidence of a Gaussian process with this covariance is highest at the prior
 variance of the input layer, and the noise, that suit the rows. It is never that of another network.
 Draws use the same random numbers for all variances, so that differences of the evidence are not
-those of the draws. Networks that take long have fewer draws at fewer rows; those that take very
-long keep the variance one, and only their noise is chosen.
+those of the draws. Slow networks get fewer draws at fewer rows. Very slow ones keep variance 1, and
+only their noise is chosen.
 """
 
 import dataclasses

@@ -209,7 +209,7 @@ class FittedModel:
     members, prior_mean, prior_scale : in standardised units.
     x_mean, x_scale : of the inputs, None if they are used as they are.
     x_reach : [2, feature], standardised: inputs beyond these ends are moved to them; None in old
-    files.
+        files.
     x_limit : [feature] that standardised inputs stay within, infinite for none; None if all are.
     x_ramps : [4, ramp], inputs of the networks behind the features (`special.with_ramps`); None if
         there are none.

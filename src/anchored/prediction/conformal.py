@@ -46,8 +46,8 @@ class Conformal:
     Attributes
     ----------
     levels : [knot], increasing, between 0 and 1.
-    scores : [knot] or [knot, out], increasing: the normal score of the predictive's own level
-        whose quantile takes the place of that at ``levels``.
+    scores : [knot] or [knot, out], increasing. The corrected quantile at ``levels[i]`` is the
+        uncorrected quantile at the level with this normal score.
     """
 
     levels: np.ndarray
