@@ -56,7 +56,7 @@ class Tally:
     leftovers : fits that left files behind.
     lost : seconds between the newest checkpoint of a process and its end, of those that had one.
     undisturbed : seconds of an undisturbed fit in each run.
-    interval : seconds between two checkpoints, at least.
+    interval : seconds between two checkpoints, at most.
     """
 
     rows: int

@@ -52,7 +52,7 @@ def test_a_stopped_fit_goes_on_to_the_same_file(table, quick, tmp_path, monkeypa
     out = tmp_path / "stopped"
     with monkeypatch.context() as patch:
         patch.setattr(training, "keep", stopping)
-        patch.setattr(checkpoints.Keeper, "due", lambda keeper: True)
+        patch.setattr(checkpoints.Keeper, "due", lambda keeper, ahead=0.0: True)
         stopped = fit(table, out, quick)
     assert stopped.exit_code == 130
     assert f"The same command continues from {out / '.checkpoint'}" in stopped.output

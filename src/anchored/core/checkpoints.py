@@ -23,8 +23,8 @@ from anchored.core.storage import Folder, LocalFolder, folder_of
 from anchored.errors import CheckpointWarning, ModelFileError
 from anchored.model import tensors
 
-INTERVAL = 2.0  # seconds between two files, at least ...
-_TIMES_COST = 20.0  # ... and times what the last one took: 5 % of the time
+INTERVAL = 2.0  # seconds between two files, at most ...
+_TIMES_COST = 22.0  # ... unless writing, with one piece of training less, would take over 5 %
 _VERSION = 1  # of what a file holds
 _SLOTS = (0, 1)
 _END = ".safetensors"
@@ -53,7 +53,8 @@ class Checkpoint:
     folder : where the files are, a path, a URL or a `Folder`; it is made when the first is written.
     name : of this training; several may share a folder.
     say : is called with a sentence about what could not be read or written; warns if not given.
-    interval : seconds between two files, at least.
+    interval : seconds between two files, at most, unless writing would take more than 5 % of the
+        time.
     """
 
     folder: Path | str | Folder
@@ -199,11 +200,12 @@ class Keeper:
 
     @property
     def interval(self) -> float:
-        """Seconds that must pass between two files."""
+        """Seconds between two files."""
         return max(self.checkpoint.interval, _TIMES_COST * self._cost)
 
-    def due(self) -> bool:
-        return time.perf_counter() - self._ended >= self.interval
+    def due(self, ahead: float = 0.0) -> bool:
+        """Whether the interval has passed, or will have in ``ahead`` seconds."""
+        return time.perf_counter() - self._ended + ahead >= self.interval
 
     def save(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         started = time.perf_counter()

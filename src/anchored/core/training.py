@@ -44,6 +44,7 @@ _CHECK_ROWS = 4_096  # most rows the objective is looked at on ...
 _LEAST_CHECK_ROWS = 512  # ... and, if there are as many, the fewest
 _CHECK_SHARE = 8  # of the rows of the steps between two looks
 _FIRST_PIECE = 20  # steps before the first chance to keep a state
+_PIECES = 16  # of the seconds between two states that are kept
 _PATIENCE = 3  # quiet checks in a row before training stops early
 
 
@@ -328,8 +329,8 @@ def _advanced(
         state = jax.block_until_ready(advance(state, data, count))
         left -= count
         took = max(time.perf_counter() - began, 1e-6)
-        size = max(1, int(min(n_steps, count * keeper.interval / took)))
-        if keeper.due():
+        size = max(1, int(min(n_steps, count * keeper.interval / _PIECES / took)))
+        if keeper.due(ahead=keeper.interval / _PIECES):  # a piece more would be too late
             keep(keeper, dataclasses.replace(run, state=state, seconds=clock.seconds))
     return state
 
