@@ -391,8 +391,9 @@ def test_a_bundled_table_needs_no_target(tmp_path):
 
 @pytest.mark.parametrize(("option", "column"), [("--group", "town"), ("--time", "built")])
 def test_splits_by_group_and_by_time(flats, tmp_path, option, column):
-    command = ["fit", str(flats), "--target", "price", option, column, *QUICK, "--json"]
-    result = runner.invoke(app, [*command, "--out", str(tmp_path)])
+    command = ["fit", str(flats), "--target", "price", option, column, "--n-members", "2"]
+    command += ["--settings", str(settings_file(tmp_path / "few.json")), "--json"]
+    result = runner.invoke(app, [*command, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     used = [c["name"] for c in json.loads(result.stdout)["columns"]["used"]]
     assert column not in used
