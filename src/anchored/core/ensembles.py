@@ -339,7 +339,8 @@ def _trained(
     state = _begun(network, inner, rows, schedule, member_map)
     turn, n_steps = None, schedule.n_steps(rows.n_rows)
     is_long = n_steps >= (_LONG_FADING if schedule.fades else _LONG_RUN)
-    if METHODS[method].score_noise and not drawn.hidden_fixed and is_long:
+    waits = is_long and start is None  # members that are given a start have their features
+    if METHODS[method].score_noise and not drawn.hidden_fixed and waits:
         # Features form without the noise, which they would else fit; the minimum is the same.
         state, turn = _with_noise(state, 0), partial(_with_noise, share=1)
     state, info = train(state, rows, schedule, on_check, turn, place, at_least)
@@ -386,7 +387,8 @@ def _begun(
         together = vmappable(network, data.x.shape[1:], data.x.dtype, n_rows)
         member_map = best_member_map(network, n_members_of(start), work, together)
     # An optimiser may treat leaves differently, and large ones take longer to join than to step.
-    if schedule.optimiser is not None or isinstance(member_map, OneByOne):
+    by_leaf = schedule.optimiser is not None or schedule.rule != "adam"
+    if by_leaf or isinstance(member_map, OneByOne):
         extra = extra._replace(scale=jax.tree.map(_one_for_all, extra.scale))
         unit = _unit(extra.scale, schedule)
         loss = MemberLoss(network, None, hidden_fixed)
