@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from anchored import __version__
+from anchored import __version__, tuning
 from anchored.cluster import as_executor
 from anchored.core.checkpoints import Checkpoint
 from anchored.core.drawing import model_shapes
@@ -30,7 +30,7 @@ from anchored.core.records import (
 from anchored.core.rows import Data, HostRows, padded_size
 from anchored.core.training import Schedule
 from anchored.error_bars import novelty
-from anchored.error_bars.folds import starts, without_rows
+from anchored.error_bars.folds import numbers_in_folds, starts, without_rows
 from anchored.errors import unknown_name
 from anchored.estimators import explaining
 from anchored.estimators.explanation import Explanation
@@ -53,7 +53,6 @@ from anchored.prediction.predictive import Predictive
 from anchored.tables import memory
 from anchored.typing import Likelihood, Network
 
-_WITH_ALL_ROWS = 3  # one step with all rows for so many without those held out
 IN_FILE = "in this file"  # in place of a parameter that the model holds as arrays
 
 
@@ -187,23 +186,31 @@ class AnchoredEstimator(TakesRows):
         n_members = whole("n_members", self.n_members)
         schedule = self._schedule(model.data.n_rows, model.likelihood)
         if folds is None:
-            return self._members(key, model, n_members, schedule), None
+            ensemble = self._members(key, model, n_members, schedule)
+            report_failures(ensemble, schedule)
+            return ensemble, None
         # No member is in a fold; said so, for one program to train all.
         every = folds._replace(of_member=np.full(n_members, Folds.SEES_ALL))
         if schedule.rule == "adam":
             ensemble = self._members(key, model, n_members, schedule, folds=every)
+            report_failures(ensemble, schedule)
             return ensemble, self._others(key, model, ensemble.member_ids, folds, schedule)
         # Of many rows, all members leave out the same ones first, and then continue with all.
         others = self._others(key, model, range(n_members), folds, schedule)
         start = starts(others, range(n_members), folds)
-        if start is not None:
-            n_steps = -(-schedule.n_steps(model.data.n_rows) // _WITH_ALL_ROWS)
-            schedule = schedule.continued(n_steps, model.data.n_rows)
-        return self._members(key, model, n_members, schedule, folds=every, start=start), others
+        if start is None:
+            ensemble = self._members(key, model, n_members, schedule, folds=every)
+            report_failures(ensemble, schedule)
+        else:
+            n_steps = -(-schedule.n_steps(model.data.n_rows) // tuning.WITH_ALL_ROWS)
+            shorter = schedule.continued(n_steps, model.data.n_rows)
+            ensemble = self._members(key, model, n_members, shorter, folds=every, start=start)
+            report_failures(ensemble, schedule, others, numbers_in_folds(range(n_members), folds))
+        return ensemble, others
 
     def _members(self, key, model: Model, n_members: int, schedule: Schedule, **how) -> Ensemble:
         with progress_bar(self.verbose, "Training") as on_check:
-            ensemble = fit_ensemble(
+            return fit_ensemble(
                 jax.random.clone(key),
                 *model,
                 method=self.method,
@@ -214,8 +221,6 @@ class AnchoredEstimator(TakesRows):
                 executor=as_executor(self.executor),
                 **how,
             )
-        report_failures(ensemble, schedule)
-        return ensemble
 
     def _others(self, key, model: Model, members, folds: Folds, schedule: Schedule) -> Ensemble:
         """Members that do not see the rows of a fold."""

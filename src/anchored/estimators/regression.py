@@ -59,7 +59,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     training takes up to 30,000 steps in the units of the parameters; the rate then falls from 0.03
     (0.01 with two hidden layers) to 1 % of that, and training stops early when no member improves
     any more. Batches have 64 rows, or 32 below 500 rows.
-    From 5,000 rows on, 3,000 steps of Muon suffice, of 160 rows or 1 % of all (at most 1,024); with
+    From 5,000 rows on, 2,000 steps of Muon suffice, of 200 rows or 1 % of all (at most 1,024); with
     hardly any noise, 6,000 in the units of the parameters.
 
     Held-out rows set the noise of predictions, its tails, where it is larger, a factor on the

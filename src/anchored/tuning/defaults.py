@@ -18,9 +18,10 @@ _RATE = 0.03
 _SLOW_RATE = 0.01  # of several layers, in the units of the parameters themselves
 _LITTLE_NOISE = 0.01  # share of the variance
 _LONG = 30_000  # steps in the units of the parameters themselves
-_MATRIX_STEPS, _MATRIX_BATCH = 3_000, 160  # steps of Muon, and the fewest rows in each ...
-_MATRIX_RATE = 0.045  # ... in units of the prior
+_MATRIX_STEPS, _MATRIX_BATCH = 2_000, 200  # steps of Muon, and the fewest rows in each ...
+_MATRIX_RATE = 0.06  # ... in units of the prior
 _HARDLY_ANY_NOISE = 0.001
+WITH_ALL_ROWS = 3  # Muon takes one step with all rows for so many without those held out
 _CLOSE_STEPS, _CLOSE_RATE = 6_000, 0.014  # of Muon in the units of the parameters
 
 
