@@ -147,10 +147,8 @@ def test_of_many_rows_members_continue_from_what_they_were_without_the_fold(monk
     assert how["schedule"].rule == "muon"
     assert how["schedule"].n_steps(100) == 10 == -(-30 // 3)
     # Members 0, 2, 1, 3 are in the fold, in this order.
-    for start, other, centre, own in zip(
-        *map(jax.tree.leaves, (how["start"], others.params, model.ensemble_.centres, others.centres)),
-        strict=True,
-    ):
+    trees = how["start"], others.params, model.ensemble_.centres, others.centres
+    for start, other, centre, own in zip(*map(jax.tree.leaves, trees), strict=True):
         np.testing.assert_array_equal(start, np.asarray(other)[[0, 2, 1, 3]])
         np.testing.assert_array_equal(centre, np.asarray(own)[[0, 2, 1, 3]])
     network = Explosive((8,))

@@ -204,6 +204,7 @@ class AnchoredEstimator(TakesRows):
         else:
             n_steps = -(-schedule.n_steps(model.data.n_rows) // tuning.WITH_ALL_ROWS)
             shorter = schedule.continued(n_steps, model.data.n_rows)
+            shorter = shorter.slower(1 / tuning.WITH_ALL_ROWS)  # that of the last third
             ensemble = self._members(key, model, n_members, shorter, folds=every, start=start)
             report_failures(ensemble, schedule, others, numbers_in_folds(range(n_members), folds))
         return ensemble, others

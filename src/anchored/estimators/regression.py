@@ -59,14 +59,14 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     training takes up to 30,000 steps in the units of the parameters; the rate then falls from 0.03
     (0.01 with two hidden layers) to 1 % of that, and training stops early when no member improves
     any more. Batches have 64 rows, or 32 below 500 rows.
-    From 5,000 rows on, 2,000 steps of Muon suffice, of 200 rows or 1 % of all (at most 1,024); with
-    hardly any noise, 6,000 in the units of the parameters.
+    From 5,000 rows on, 2,000 steps of Muon suffice (a tenth of the rows, at most 4,000), of 200
+    rows or 1 % of all (at most 1,024); with hardly any noise, 6,000 in the units of the parameters.
 
     Held-out rows set the noise of predictions, its tails, where it is larger, a factor on the
     members' spread, and the width that intervals need (`Predictive.interval`). There are five folds
     of four members (ten of three below 500 rows), each trained without the rows of its fold. From
     5,000 rows on, all members are trained without a fifth of the rows; then they continue with all
-    rows, for a third of the steps. This step is skipped if ``noise_var`` is given or if there are
+    rows, for a third of the steps at a third of the rate. This step is skipped if ``noise_var`` is given or if there are
     fewer than 10 rows.
 
     Parameters

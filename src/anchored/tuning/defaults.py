@@ -18,8 +18,10 @@ _RATE = 0.03
 _SLOW_RATE = 0.01  # of several layers, in the units of the parameters themselves
 _LITTLE_NOISE = 0.01  # share of the variance
 _LONG = 30_000  # steps in the units of the parameters themselves
-_MATRIX_STEPS, _MATRIX_BATCH = 2_000, 200  # steps of Muon, and the fewest rows in each ...
-_MATRIX_RATE = 0.06  # ... in units of the prior
+_MATRIX_STEPS = (2_000, 4_000)  # of Muon: least and most; between them, a tenth of the rows
+_MATRIX_BATCH = 200  # rows in each of them, at least
+_ROWS_PER_STEP = 10
+_MATRIX_RATE = 0.06  # in units of the prior
 _HARDLY_ANY_NOISE = 0.001
 WITH_ALL_ROWS = 3  # Muon takes one step with all rows for so many without those held out
 _CLOSE_STEPS, _CLOSE_RATE = 6_000, 0.014  # of Muon in the units of the parameters
@@ -44,9 +46,10 @@ def default_schedule(
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)
     if n_rows >= matrix_rows:
         usual = noise_var >= _HARDLY_ANY_NOISE
-        n_steps, rate = (_MATRIX_STEPS, _MATRIX_RATE) if usual else (_CLOSE_STEPS, _CLOSE_RATE)
+        n_steps, rate = _CLOSE_STEPS, _CLOSE_RATE
         if usual:
-            batch_size = max(batch_size, _MATRIX_BATCH)
+            n_steps = min(max(n_rows // _ROWS_PER_STEP, _MATRIX_STEPS[0]), _MATRIX_STEPS[1])
+            rate, batch_size = _MATRIX_RATE, max(batch_size, _MATRIX_BATCH)
         schedule = Schedule.fading(n_steps, n_rows, batch_size, rate)
         return dataclasses.replace(schedule, rule="muon", in_prior_units=usual)
     if n_rows >= relevance_rows and noise_var >= _LITTLE_NOISE:
