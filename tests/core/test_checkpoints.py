@@ -80,6 +80,7 @@ CASES = {
     "folds": {"folds": Folds(np.arange(40) % 2, np.array([0, 1])).joined(2)},
     "optimiser": {"schedule": Schedule(60, 16, optimiser=optax.adam(0.02))},
     "noisy optimiser": {"schedule": Schedule(60, 16, optimiser=NOISY)},
+    "muon": {"schedule": dataclasses.replace(LONG, rule="muon", in_prior_units=True)},
     "one by one": {"member_map": OneByOne()},
     "likelihood": {"likelihood": StudentT(), "network": MLP((6,), 2)},
     "memory map": {"data": host_data()},

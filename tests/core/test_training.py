@@ -268,6 +268,7 @@ def test_the_staircase_is_the_paper_s(line_data):
         ({"learning_rate": -1.0}, "`learning_rate` must be a positive number"),
         ({"decay_rate": 1.2}, "`decay_rate` must be above 0 and at most 1"),
         ({"tolerance": -1.0}, "`tolerance` must be zero or a positive number"),
+        ({"rule": "newton"}, "`rule` must be one of adam, muon; got 'newton'"),
     ],
 )
 def test_bad_schedules_are_named(kwargs, message):
@@ -423,3 +424,34 @@ def test_prior_units_move_each_parameter_by_its_prior_s_scale(line_data):
             unit = np.asarray(scale) if in_prior_units else 1.0
             moved = np.abs(np.asarray(new) - np.asarray(old))[0] / unit
             np.testing.assert_allclose(moved[moved > 1e-6], 0.01, rtol=1e-2)
+
+
+@pytest.mark.parametrize("in_prior_units", [False, True])
+def test_muon_finds_the_same_minimum(rng, in_prior_units):
+    """That of the scaling contract: ridge regression, in closed form."""
+    x = rng.normal(size=(64, 3))
+    y, noise = x @ [1.0, -2.0, 0.5] + 0.5 * rng.normal(size=64), 0.25
+    prior = Prior.for_network(MLP(()), x, first_var=2.0).with_relevance(np.array([1.0, 9.0, 0.1]))
+    schedule = Schedule(2_000, 64, 0.05, fades=True, rule="muon", in_prior_units=in_prior_units)
+    args = (MLP(()), prior, Gaussian(noise), Data.make(x, y))
+    (layer,) = fit_ensemble(jax.random.key(0), *args, n_members=1, schedule=schedule).params
+    design = np.column_stack([x, np.ones(64)])
+    scale = np.concatenate([np.ravel(prior.scale[0][name]) for name in ("weight", "bias")])
+    exact = np.linalg.solve(design.T @ design / noise + np.diag(scale**-2.0), design.T @ y / noise)
+    found = np.concatenate([np.ravel(layer["weight"]), np.ravel(layer["bias"])])
+    np.testing.assert_allclose(found, exact, atol=1e-3)
+
+
+def test_muon_s_first_step_has_equal_singular_values(line_data):
+    network = MLP((4, 4))
+    prior = Prior.for_network(network, line_data.x[:1], first_var=25.0)
+    schedule = Schedule(1, 64, 0.01, rule="muon", in_prior_units=True)
+    args = (network, prior, Gaussian(0.1), line_data)
+    before = init_ensemble(jax.random.key(0), *args, n_members=1, schedule=schedule)
+    after = advance(before, line_data, 1)
+    for old, new, scale in zip(before.params, after.params, prior.scale, strict=True):
+        moved = (np.asarray(new["weight"]) - np.asarray(old["weight"]))[0] / scale["weight"]
+        rank = min(moved.shape)
+        values = np.linalg.svd(moved, compute_uv=False) / (0.01 * 0.2 * np.sqrt(max(moved.shape)))
+        # Five steps of Newton and Schulz bring singular values near one, not to it.
+        assert np.all((values[:rank] > 0.3) & (values[:rank] < 1.3)), values

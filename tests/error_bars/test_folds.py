@@ -1,5 +1,6 @@
 """Rows held out, and what is done when the members that should predict them diverge."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -118,3 +119,41 @@ def test_nothing_is_dropped_in_silence(monkeypatch, one_again):
     with pytest.warns(HealthWarning, match="Too few remain to predict held-out rows"):
         model = AnchoredRegressor(**SETTINGS, network=Explosive((8,))).fit(X, y)
     assert model.model_.regression.noise is None
+
+
+def test_of_many_rows_members_continue_from_what_they_were_without_the_fold(monkeypatch):
+    """Each from itself, for a third of the steps; a member that diverged makes all start anew."""
+    calls = []
+    fit_ensemble = base.fit_ensemble
+
+    def seen(*args, **how):
+        calls.append(how)
+        return fit_ensemble(*args, **how)
+
+    monkeypatch.setattr(base, "fit_ensemble", seen)
+    monkeypatch.setattr(AnchoredRegressor, "_matrix_rows", 50)
+    monkeypatch.setattr("anchored.tuning.MANY_ROWS", 50)
+    held_out = []
+    monkeypatch.setattr(base, "without_rows", lambda *a, **k: kept(without_rows(*a, **k)))
+
+    def kept(others):
+        held_out.append(others)
+        return others
+
+    model = AnchoredRegressor(hidden=8, n_members=4, epochs=30, prior=5.0, random_state=0)
+    model.fit(*rows(100))
+    (others,), (how,) = held_out, calls
+    assert others.n_members == 4
+    assert how["schedule"].rule == "muon"
+    assert how["schedule"].n_steps(100) == 10 == -(-30 // 3)
+    # Members 0, 2, 1, 3 are in the fold, in this order.
+    trees = how["start"], others.params, model.ensemble_.centres, others.centres
+    for start, other, centre, own in zip(*map(jax.tree.leaves, trees), strict=True):
+        np.testing.assert_array_equal(start, np.asarray(other)[[0, 2, 1, 3]])
+        np.testing.assert_array_equal(centre, np.asarray(own)[[0, 2, 1, 3]])
+    network = Explosive((8,))
+    dropped = AnchoredRegressor(network=network, **SETTINGS | {"n_members": 8})
+    monkeypatch.setattr(AnchoredRegressor, "_has_twin", lambda self: True)
+    with pytest.warns(DroppedMemberWarning):
+        dropped.fit(*rows(100))
+    assert "start" not in calls[-1]

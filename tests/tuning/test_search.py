@@ -6,10 +6,10 @@ import numpy as np
 import optuna
 import pytest
 
-from anchored import MLP, AnchoredRegressor, Gaussian
+from anchored import MLP
 from anchored.errors import EnsembleError
 from anchored.exact import gp
-from anchored.tuning import Space, Twin, search, tune, tune_regression
+from anchored.tuning import Space, Twin, default_schedule, search, tune, tune_regression
 
 SPACE = Space(batch_size=(32, 64), learning_rate=(0.01, 0.1), steps=(20, 100))
 
@@ -112,12 +112,11 @@ def test_the_prior_is_near_the_highest_evidence_and_predicts_no_worse(table, res
 
 
 @pytest.mark.parametrize("n_rows", [160, 5_000, 12_800])
-def test_the_first_trial_is_the_default_schedule(n_rows):
+def test_the_first_trial_is_the_default_schedule_of_adam(n_rows):
     asked = optuna.trial.FixedTrial(search._default_schedule(Space(), n_rows))
     prior = search._TunedPrior(1.0, 0.1, 0.0)
     first = search._asked_settings(asked, MLP((50,)), prior, Space(), n_rows).schedule
-    little_noise = Gaussian(1e-3)  # as many steps as the search has
-    default = AnchoredRegressor(hidden=50)._schedule(n_rows, little_noise)
+    default = default_schedule(n_rows, noise_var=1e-3)  # as many steps as the search has
     assert first.decay_rate == pytest.approx(default.decay_rate, abs=1e-5)
     assert not default.in_prior_units
     default = dataclasses.replace(default, tolerance=0.0)

@@ -5,6 +5,7 @@ The network sees the test rows once; scores, verdict and report share its predic
 
 import dataclasses
 import itertools
+import math
 import time
 import warnings
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from anchored.estimators import AnchoredClassifier, AnchoredRegressor
 from anchored.prediction.predictive import Predictive
 from anchored.reporting import comparison, headline
 from anchored.tables.plan import Plan
-from anchored.tuning import FEW_ROWS, MANY_ROWS, default_schedule
+from anchored.tuning import FEW_ROWS, MANY_ROWS, WITH_ALL_ROWS, default_schedule
 
 _OPERATIONS = 2e10  # a second and core, about what docs/own_tables.md was made with
 _COMPILING = 6.0  # seconds
@@ -98,8 +99,9 @@ def expected_seconds(plan: Plan, n_members: int, hidden: Sequence[int] | None) -
     widths = list(hidden) if hidden is not None else [50] * (1 + (many and not classes))
     sizes = [n_features, *widths, 1]
     n_weights = sum(a * b for a, b in itertools.pairwise(sizes))
-    others = (5, 15, 15) if classes else (10, 20, 30)  # of many, some and few rows
+    others = (5, 15, 15) if classes else (n_members / WITH_ALL_ROWS, 20, 30)  # by number of rows
     n_trained = n_members + others[0 if many else 1 if n_rows >= FEW_ROWS else 2]
-    schedule = default_schedule(n_rows, len(widths))
+    matrix_rows = math.inf if classes else MANY_ROWS
+    schedule = default_schedule(n_rows, len(widths), matrix_rows=matrix_rows)
     work = 6.0 * schedule.n_steps(n_rows) * n_trained * schedule.batch_size * n_weights
     return _COMPILING + work / (_OPERATIONS * n_cores())

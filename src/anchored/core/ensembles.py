@@ -211,8 +211,8 @@ def fit_ensemble(
 
     The anchor, initial draw and score noise of member j depend only on ``key`` and j, so member j
     is the same for every ``n_members``. A single member is a regularised network: its penalty is
-    centred on the prior mean. A member that diverges is trained once more from a new initial draw,
-    with the same anchor and a tenth of the rate; if it diverges again it is left out
+    centred on the prior mean. A member that diverges is trained once more from a new initial draw (or
+    from its ``start`` again), with the same anchor and a tenth of the rate; if it diverges again it is left out
     (`Ensemble.dropped`).
 
     Parameters
@@ -339,19 +339,22 @@ def _trained(
     state = _begun(network, inner, rows, schedule, member_map)
     turn, n_steps = None, schedule.n_steps(rows.n_rows)
     is_long = n_steps >= (_LONG_FADING if schedule.fades else _LONG_RUN)
-    if METHODS[method].score_noise and not drawn.hidden_fixed and is_long:
+    waits = is_long and start is None  # members that are given a start have their features
+    if METHODS[method].score_noise and not drawn.hidden_fixed and waits:
         # Features form without the noise, which they would else fit; the minimum is the same.
         state, turn = _with_noise(state, 0), partial(_with_noise, share=1)
     state, info = train(state, rows, schedule, on_check, turn, place, at_least)
     failed = np.flatnonzero(info.status == Status.DIVERGED)
-    if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
-        key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
-        start = initial_params(network, key_again, [numbers[int(j)] for j in failed], data)
-        if drawn.hidden_fixed:
-            start = last_layer.with_hidden(start, take_members(drawn.own.centre, failed))
-        drawn = drawn._replace(start=put_members(drawn.start, failed, start))
+    if len(failed):  # once more, with the same anchor and a lower rate
+        if start is None:
+            key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
+            new = initial_params(network, key_again, [numbers[int(j)] for j in failed], data)
+            if drawn.hidden_fixed:
+                new = last_layer.with_hidden(new, take_members(drawn.own.centre, failed))
+            drawn = drawn._replace(start=put_members(drawn.start, failed, new))
+        new = take_members(drawn.start, failed)
         slower = schedule.slower(_RETRY_RATE)
-        inside = start if way is None else way.inner(start)
+        inside = new if way is None else way.inner(new)
         again = _restarted(state, failed, inside, slower, rows.n_rows)
         second_place = None if place is None else place.part(f"{place.name}-again")
         again, second = train(again, rows, slower, checkpoint=second_place)
@@ -386,7 +389,8 @@ def _begun(
         together = vmappable(network, data.x.shape[1:], data.x.dtype, n_rows)
         member_map = best_member_map(network, n_members_of(start), work, together)
     # An optimiser may treat leaves differently, and large ones take longer to join than to step.
-    if schedule.optimiser is not None or isinstance(member_map, OneByOne):
+    by_leaf = schedule.optimiser is not None or schedule.rule != "adam"
+    if by_leaf or isinstance(member_map, OneByOne):
         extra = extra._replace(scale=jax.tree.map(_one_for_all, extra.scale))
         unit = _unit(extra.scale, schedule)
         loss = MemberLoss(network, None, hidden_fixed)

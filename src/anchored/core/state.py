@@ -310,6 +310,8 @@ def moved(
     unit: Params | None,
 ) -> Moving:
     """A member after one step of the optimiser."""
+    if unit is not None:
+        gradient = jax.tree.map(jnp.multiply, gradient, unit)
     updates, opt_state = optimiser.update(gradient, now.opt_state, now.theta)
     if unit is not None:
         updates = jax.tree.map(jnp.multiply, updates, unit)

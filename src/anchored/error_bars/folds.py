@@ -12,7 +12,8 @@ import numpy as np
 from anchored.core.ensembles import Ensemble, fit_ensemble
 from anchored.core.loss import Folds
 from anchored.core.rows import HostRows
-from anchored.typing import Array
+from anchored.core.tree import take_members
+from anchored.typing import Array, Params
 
 LEAST_ROWS = 10  # below which none are held out
 _MOST_ROWS = 10_000  # held out of many
@@ -85,6 +86,16 @@ def numbers_in_folds(members: Sequence[int], folds: Folds) -> list[int]:
     of_member = folds.of_member
     nth = [int(np.sum(of_member[:i] == of_member[i])) for i in range(len(of_member))]
     return [order[n % len(order)] for n in nth]
+
+
+def starts(others: Ensemble, members: Sequence[int], folds: Folds) -> Params | None:
+    """Parameters [member, ...] of ``members`` as they are without the rows of the only fold.
+
+    None if one of them diverged.
+    """
+    if others.dropped:
+        return None
+    return take_members(others.params, np.argsort(numbers_in_folds(members, folds)))
 
 
 def extended(folds: Folds, n_new: int, groups: np.ndarray | None = None) -> Folds:

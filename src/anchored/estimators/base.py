@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from anchored import __version__
+from anchored import __version__, tuning
 from anchored.cluster import as_executor
 from anchored.core.checkpoints import Checkpoint
 from anchored.core.drawing import model_shapes
@@ -27,13 +27,10 @@ from anchored.core.records import (
     restored_ensemble,
     restored_network,
 )
-from anchored.core.rows import (
-    Data,
-    HostRows,
-    padded_size,
-)
+from anchored.core.rows import Data, HostRows, padded_size
+from anchored.core.training import Schedule
 from anchored.error_bars import novelty
-from anchored.error_bars.folds import without_rows
+from anchored.error_bars.folds import numbers_in_folds, starts, without_rows
 from anchored.errors import unknown_name
 from anchored.estimators import explaining
 from anchored.estimators.explanation import Explanation
@@ -186,40 +183,60 @@ class AnchoredEstimator(TakesRows):
         """The members, and those of ``folds``; what went wrong becomes warnings."""
         if isinstance(model.data.x, HostRows):  # more of them than memory holds, it may be
             memory.give_back()
-        n_members, place = whole("n_members", self.n_members), Checkpoint.of(self.checkpoint)
+        n_members = whole("n_members", self.n_members)
         schedule = self._schedule(model.data.n_rows, model.likelihood)
-        executor = as_executor(self.executor)
-        every = None  # as members of folds will be, so that one program trains all
-        if folds is not None:
-            every = folds._replace(of_member=np.full(n_members, Folds.SEES_ALL))
+        if folds is None:
+            ensemble = self._members(key, model, n_members, schedule)
+            report_failures(ensemble, schedule)
+            return ensemble, None
+        # No member is in a fold; said so, for one program to train all.
+        every = folds._replace(of_member=np.full(n_members, Folds.SEES_ALL))
+        if schedule.rule == "adam":
+            ensemble = self._members(key, model, n_members, schedule, folds=every)
+            report_failures(ensemble, schedule)
+            return ensemble, self._others(key, model, ensemble.member_ids, folds, schedule)
+        # Of many rows, all members leave out the same ones first, and then continue with all.
+        others = self._others(key, model, range(n_members), folds, schedule)
+        start = starts(others, range(n_members), folds)
+        if start is None:
+            ensemble = self._members(key, model, n_members, schedule, folds=every)
+            report_failures(ensemble, schedule)
+        else:
+            n_steps = -(-schedule.n_steps(model.data.n_rows) // tuning.WITH_ALL_ROWS)
+            shorter = schedule.continued(n_steps, model.data.n_rows)
+            shorter = shorter.slower(1 / tuning.WITH_ALL_ROWS)  # that of the last third
+            ensemble = self._members(key, model, n_members, shorter, folds=every, start=start)
+            report_failures(ensemble, schedule, others, numbers_in_folds(range(n_members), folds))
+        return ensemble, others
+
+    def _members(self, key, model: Model, n_members: int, schedule: Schedule, **how) -> Ensemble:
         with progress_bar(self.verbose, "Training") as on_check:
-            ensemble = fit_ensemble(
-                key,
+            return fit_ensemble(
+                jax.random.clone(key),
                 *model,
                 method=self.method,
                 n_members=n_members,
                 schedule=schedule,
-                folds=every,
                 on_check=on_check,
-                checkpoint=place,
-                executor=executor,
+                checkpoint=Checkpoint.of(self.checkpoint),
+                executor=as_executor(self.executor),
+                **how,
             )
-        report_failures(ensemble, schedule)
-        if folds is None:
-            return ensemble, None
+
+    def _others(self, key, model: Model, members, folds: Folds, schedule: Schedule) -> Ensemble:
+        """Members that do not see the rows of a fold."""
         with progress_bar(self.verbose, "Holding out rows") as on_check:
-            others = without_rows(
+            return without_rows(
                 jax.random.clone(key),
                 model,
-                ensemble.member_ids,
+                members,
                 folds,
                 method=self.method,
                 schedule=schedule,
                 on_check=on_check,
                 checkpoint=self._place("folds"),
-                executor=executor,
+                executor=as_executor(self.executor),
             )
-        return ensemble, others
 
     def _place(self, name: str) -> Checkpoint | None:
         """Where one of the trainings is kept."""

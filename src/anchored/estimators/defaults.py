@@ -44,6 +44,7 @@ class Defaults(BaseEstimator):
     _layout: Layout | None = None  # of inputs that are several arrays
     _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
     _chosen_widths: tuple[int, ...] | None = None  # those that rows held out asked for
+    _matrix_rows: float = np.inf  # from which on steps are Muon's
     _relevance_rows: int = evidence.RELEVANCE_ROWS  # from which on columns have relevances
 
     def _make_network(self, n_outputs: int, n_rows: int) -> Network:
@@ -129,7 +130,8 @@ class Defaults(BaseEstimator):
         n_layers = len(self._widths(n_rows)) if self.network is None else 1
         noise_var = float(np.min(getattr(likelihood, "noise_var", 1.0)))
         uneven = evidence.RELEVANCE_ROWS if self._has_twin() else tuning.OWN_UNIT_ROWS
-        usual = tuning.default_schedule(n_rows, n_layers, noise_var, uneven)
+        matrices = self._matrix_rows if self._has_twin() and self._tuned is None else np.inf
+        usual = tuning.default_schedule(n_rows, n_layers, noise_var, uneven, matrices)
         given = {name: self._given(name) for name in _SCHEDULE}
         given = {name: value for name, value in given.items() if not is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
@@ -145,7 +147,8 @@ class Defaults(BaseEstimator):
             schedule = dataclasses.replace(schedule, decay_rate=decay, fades=False)
         # What a search found, it found in the units of the parameters themselves.
         in_prior_units = usual.in_prior_units and self._tuned is None
-        schedule = dataclasses.replace(schedule, in_prior_units=in_prior_units)
+        changes = {"in_prior_units": in_prior_units, "rule": usual.rule}
+        schedule = dataclasses.replace(schedule, **changes)
         if self.optimiser is not None:
             n_steps = schedule.n_steps(n_rows)
             made = optimisers.named(self.optimiser, n_steps, schedule.learning_rate)

@@ -1,6 +1,7 @@
 """What went wrong in training, as warnings and exceptions that name the repair."""
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -32,7 +33,18 @@ def report_fold_failures(others: Ensemble, folds: Folds, what: str, used: bool) 
         )
 
 
-def report_failures(ensemble: Ensemble, schedule: Schedule) -> None:
+def report_failures(
+    ensemble: Ensemble,
+    schedule: Schedule,
+    others: Ensemble | None = None,
+    numbers: Sequence[int] = (),
+) -> None:
+    """Warn of members that diverged or were still improving.
+
+    If the ensemble continued from ``others``, which are its members of these ``numbers``, those
+    are the ones that took the whole ``schedule``.
+    """
+    judged = ensemble if others is None else others
     n_trained = len(ensemble.info.status)
     if ensemble.n_members < min(2, n_trained):
         raise EnsembleError(
@@ -47,14 +59,16 @@ def report_failures(ensemble: Ensemble, schedule: Schedule) -> None:
             DroppedMemberWarning,
             stacklevel=4,
         )
-    late = [j for j in ensemble.member_ids if ensemble.info.status[j] == Status.STEP_LIMIT]
+    late = [j for j in judged.member_ids if judged.info.status[j] == Status.STEP_LIMIT]
+    if others is not None:
+        late = sorted(numbers[j] for j in late)
     if late:
         more = f"Raise `epochs` (it was {schedule.epochs:,})"
         if np.isfinite(schedule.max_seconds):
             more = f"Raise `max_seconds` (it was {schedule.max_seconds:g})"
         warnings.warn(
             f"Members {late} were still improving when training stopped after "
-            f"{ensemble.info.steps[-1]:,} steps. {more} for a closer fit; predictions are usable.",
+            f"{judged.info.steps[-1]:,} steps. {more} for a closer fit; predictions are usable.",
             ConvergenceWarning,
             stacklevel=4,
         )

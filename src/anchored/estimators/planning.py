@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from anchored import tuning
 from anchored.core.checkpoints import Checkpoint
 from anchored.core.ensembles import init_ensemble
 from anchored.core.loss import Folds
@@ -130,7 +131,8 @@ def make_plan(estimator: Any, planned: Planned, key: jax.Array) -> FitPlan:
     n_rows, n_inputs = len(rows.y), int(np.prod(rows.x.shape[1:]))
     n_steps = schedule.n_steps(n_rows)
     share, where = _where(state, estimator.n_members)
-    n_trained = estimator.n_members + n_others
+    share_of_steps = 1 / tuning.WITH_ALL_ROWS if n_others and schedule.rule == "muon" else 1.0
+    n_trained = share_of_steps * estimator.n_members + n_others  # for all of the steps
     seconds = n_steps * step * n_trained / estimator.n_members
     most = schedule.max_seconds * (2 if n_others else 1)  # of either training
     state_bytes = 4.0 * n_parameters * max(estimator.n_members, n_others)

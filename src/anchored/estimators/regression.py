@@ -41,7 +41,6 @@ from anchored.typing import Likelihood, traits
 _SCALES = (1e-100, 1e100)  # of the target; its variances are squares of them
 _FEW_FOLDS = (10, 3)  # folds and their members: of few rows, a fifth would be missed
 _FOLDS = (5, 4)
-_MANY = 10  # members of a single fold, which is enough for many rows
 _LEAST_SPREAD = 2  # members of a fold that have one
 TARGET_SCALES = ("auto", "linear", "log")
 
@@ -55,18 +54,19 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     rows. From 50 rows on, a column with many values also gets ramps between its quantiles, so that
     the networks can bend along it if the evidence supports that.
 
-    Training takes 3,000 steps of Adam below 500 rows. With more rows it takes as many steps as
-    there are rows, but at least 6,000 and at most 10,000. Steps are in units of the prior's scale,
-    and the learning rate falls evenly from 0.03 to zero.
-    With little noise, training takes up to 30,000 steps in the units of the parameters; the rate
-    then falls from 0.03 (0.01 with two hidden layers) to 1 % of that, and training stops early when
-    no member improves any more. Batches have 64 rows (32 below 500 rows, and 1 % of the rows if
-    that is more, at most 1,024).
+    Training takes 3,000 steps of Adam below 500 rows, and 6,000 with more. Steps are in units of
+    the prior's scale, and the learning rate falls evenly from 0.03 to zero. With little noise,
+    training takes up to 30,000 steps in the units of the parameters; the rate then falls from 0.03
+    (0.01 with two hidden layers) to 1 % of that, and training stops early when no member improves
+    any more. Batches have 64 rows, or 32 below 500 rows.
+    From 5,000 rows on, 2,000 steps of Muon suffice (a tenth of the rows, at most 4,000), of 200
+    rows or 1 % of all (at most 1,024); with hardly any noise, 6,000 in the units of the parameters.
 
     Held-out rows set the noise of predictions, its tails, where it is larger, a factor on the
     members' spread, and the width that intervals need (`Predictive.interval`). There are five folds
-    of four members (ten of three below 500 rows, one of ten from 5,000 rows on), each trained
-    without the rows of its fold. This step is skipped if ``noise_var`` is given or if there are
+    of four members (ten of three below 500 rows), each trained without the rows of its fold. From
+    5,000 rows on, all members are trained without a fifth of the rows; then they continue with all
+    rows, for a third of the steps at a third of the rate. This step is skipped if ``noise_var`` is given or if there are
     fewer than 10 rows.
 
     Parameters
@@ -134,6 +134,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     """
 
     _many_widths = (50, 50)
+    _matrix_rows = tuning.MANY_ROWS
     _y_rules = {"multi_output": True, "y_numeric": True}
 
     def __init__(
@@ -495,11 +496,14 @@ def _target_standardiser(y: np.ndarray, weight: np.ndarray) -> Standardiser:
 
 
 def _folds(n_rows: int, n_members: int, groups) -> Folds | None:
-    """None if there are too few rows, or one member only, which has no spread."""
+    """None if there are too few rows, or one member only, which has no spread.
+
+    Of many rows there is one fold, which all members leave out.
+    """
     if n_members < 2:
         return None
     n_folds, n_each = _FEW_FOLDS if n_rows < tuning.FEW_ROWS else _FOLDS
-    return plan_folds(n_rows, groups, n_folds, n_each, _MANY, tuning.MANY_ROWS)
+    return plan_folds(n_rows, groups, n_folds, n_each, n_members, tuning.MANY_ROWS)
 
 
 def _n_tuned(relevance: np.ndarray | None) -> int:

@@ -11,6 +11,7 @@ from anchored.tuning.defaults import FEW_ROWS as FEW_ROWS
 from anchored.tuning.defaults import MANY_ROWS as MANY_ROWS
 from anchored.tuning.defaults import OWN_UNIT_ROWS as OWN_UNIT_ROWS
 from anchored.tuning.defaults import TOLERANCE as TOLERANCE
+from anchored.tuning.defaults import WITH_ALL_ROWS as WITH_ALL_ROWS
 from anchored.tuning.defaults import default_schedule as default_schedule
 from anchored.tuning.search import SAMPLERS as SAMPLERS
 from anchored.tuning.search import SearchResult as SearchResult
