@@ -58,6 +58,8 @@ class Threaded:
             some = take_members((state, own), slice(first, first + self.size))
             return jax.block_until_ready(_vmapped_loop(body, *some, shared, n_steps))
 
+        some = take_members((state, own), slice(0, self.size))
+        _vmapped_loop(body, *some, shared, 0)  # compiled here, and not in every thread at once
         shares = range(0, n_members, self.size)
         return _join(list(_pool(self.n_threads).map(in_threads_too(run), shares)))
 
@@ -158,6 +160,8 @@ class OneByOne:
     def loop(self, body, state, own, shared, n_steps):
         run = _single_loop if self.looped else _single_steps
         n_members = n_members_of(state)
+        if self.looped:  # compiled here, and not in every thread at once
+            run(body, *take_members((state, own), 0), shared, 0, 0)
         shares = _wrapped_around(n_members, n_steps, min(n_cores(), n_members))
         done: dict[tuple[int, int], Future] = {
             (part.member, part.end): Future() for share in shares for part in share
@@ -188,8 +192,9 @@ class OneByOne:
         def run(j):
             return jax.block_until_ready(_single_apply(function, take_members(own, j), shared))
 
-        numbers = range(n_members_of(own))
-        return stack_members(list(_pool(n_cores()).map(in_threads_too(run), numbers)))
+        first, *others = range(n_members_of(own))
+        done = run(first)  # compiled here, and not in every thread at once
+        return stack_members([done, *_pool(n_cores()).map(in_threads_too(run), others)])
 
 
 class _Part(NamedTuple):
