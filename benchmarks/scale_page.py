@@ -88,7 +88,9 @@ def _kill_words(kind: str, tally: Tally) -> str:
     if tally.lost:
         lost = (
             f" {len(tally.lost)} kills came after a checkpoint of their run, at most "
-            f"{max(tally.lost):.1f} seconds after the newest one."
+            f"{max(tally.lost):.1f} seconds after the newest one, of which the process worked "
+            f"at most {max(tally.lost_work):.1f} seconds; the interval is {tally.interval:g} "
+            "seconds."
         )
     return _filled(f"{what}{ended}, and {left}.{lost}")
 
