@@ -21,6 +21,7 @@ which the record knows by their SHA-256.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -222,9 +223,10 @@ def fits(kept: Tally | None, n_kills: int, n_rows: int, members: int, ends: floa
     """Kills of ``anchored fit`` until there are ``n_kills``; the last fit is always finished."""
     for name in ("anchored.cli._fitting", "anchored.estimators", "anchored.reporting"):
         importlib.import_module(name)
-    with tempfile.TemporaryDirectory() as name:
-        home = Path(name)
-        table, out, log = home / "table.csv", home / "killed", home / "log"
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        home, table = Path(name), Path("table.csv")  # a model file says which table it is from
+        stack.enter_context(contextlib.chdir(home))
+        out, log = home / "killed", home / "log"
         write_table(table, n_rows)
         run_to_end(arguments(table, home / "first", members), log)  # compiles
         takes = run_to_end(arguments(table, home / "clean", members), log)
@@ -275,6 +277,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="start the record anew")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
+    given.record = given.record.absolute()
     found = recorded(given.record).get(given.part)
     kept = None if found is None or given.again else Tally(**found)
 

@@ -33,8 +33,10 @@ KINDS = ("worker", "raylet", "driver")
 _QUICK = {  # a node that is dead is soon known to be
     "health_check_initial_delay_ms": 500,
     "health_check_period_ms": 500,
-    "health_check_failure_threshold": 4,
+    "health_check_failure_threshold": 20,
 }
+_PATIENT = {"RAY_raylet_start_wait_time_s": "60"}  # nodes of a busy machine start slowly
+_TRIES = 10  # to start a node
 _HERE = {"node_ip_address": "127.0.0.1"}
 _LONGEST = 1_200.0  # seconds of a driver, after which something hangs
 _LOOK_SECONDS = 0.05
@@ -87,6 +89,12 @@ class Nodes:
         self.workers: list[Any] = [self._added() for _ in range(2)]
 
     def _added(self) -> Any:
+        """One more node; a raylet whose helpers start too slowly ends, and another may do."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self.cluster.add_node(num_cpus=1, **_HERE)
+            except Exception as error:  # Ray raises no other kind
+                print("A node did not start:", error)
         return self.cluster.add_node(num_cpus=1, **_HERE)
 
     @property
@@ -230,6 +238,7 @@ def ray_fits(kept, n_kills: int, n_rows: int, members: int, ends: float, keep: K
 
     compile_cache.switch_on()  # for all processes that are started here
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # all of Ray on loopback
+    os.environ |= _PATIENT
     with tempfile.TemporaryDirectory() as name:
         nodes = Nodes()
         try:

@@ -332,7 +332,7 @@ def _advanced(
         state = jax.block_until_ready(advance(state, data, count))
         left -= count
         keeper.pace = count / max(time.perf_counter() - began, 1e-6)
-        if keeper.due(ahead=seconds):  # a piece more would be too late
+        if keeper.due(ahead=max(seconds, 1 / keeper.pace)):  # a piece more would be too late
             keep(keeper, dataclasses.replace(run, state=state, seconds=clock.seconds))
     return state
 
