@@ -5,8 +5,9 @@
 
 A fit is started, killed by SIGKILL after a random part of the time that an undisturbed one takes,
 and started again, until it ends; then the next one begins. Every model is compared with that of an
-undisturbed fit, byte by byte. The work lost is the time between a kill and the newest checkpoint of
-the run that was killed; one that had none loses what came before it.
+undisturbed fit, byte by byte. The work lost is what the killed process did after its newest
+checkpoint: by the clock, and in seconds of the processor, which other programs do not lengthen. A
+process that had none yet loses what came before it; how many those are is the rest of the kills.
 
 Processes of `anchored fit` are forked from one that has imported the package and has not computed
 anything: most of a small fit would be its imports otherwise, and so would most moments of kills.
@@ -20,6 +21,7 @@ which the record knows by their SHA-256.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -33,14 +35,17 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import psutil
 
 from anchored._files import write_whole
 from anchored.cli import app
 from anchored.core.checkpoints import INTERVAL
 
 RECORD = Path(__file__).parent / "results" / "faults.json"
+_LOOK_SECONDS = 0.01
 
 
 @dataclasses.dataclass
@@ -55,6 +60,7 @@ class Tally:
     rounds : fits that ended, ``same`` of them with the same bytes.
     leftovers : fits that left files behind.
     lost : seconds between the newest checkpoint of a process and its end, of those that had one.
+    lost_work : the same in seconds of the processor.
     undisturbed : seconds of an undisturbed fit in each run.
     interval : seconds between two checkpoints, at most.
     """
@@ -67,6 +73,7 @@ class Tally:
     same: int = 0
     leftovers: int = 0
     lost: list[float] = dataclasses.field(default_factory=list)
+    lost_work: list[float] = dataclasses.field(default_factory=list)
     undisturbed: list[float] = dataclasses.field(default_factory=list)
     interval: float = INTERVAL
 
@@ -78,15 +85,49 @@ class Tally:
     def ok(self) -> bool:
         return self.same == self.rounds and not self.leftovers
 
-    def killed(self, what: str, since: float | None) -> None:
+    def killed(self, what: str, lost: "Lost | None") -> None:
         self.kills[what] = self.kills.get(what, 0) + 1
-        if since is not None:
-            self.lost.append(round(since, 3))
+        if lost is not None:
+            self.lost.append(round(lost.seconds, 3))
+            self.lost_work.append(round(lost.work, 3))
 
     def ended(self, model: Path, clean: bool) -> None:
         self.rounds += 1
         self.same += digest(model) == self.sha256
         self.leftovers += not clean
+
+
+class Lost(NamedTuple):
+    """Between the newest checkpoint of a process and its end."""
+
+    seconds: float
+    work: float  # seconds of the processor
+
+
+class Watch:
+    """Looks at a process and at its checkpoints, of some name."""
+
+    def __init__(self, pid: int, folder: Path, name: str = "*"):
+        self.process, self.folder, self.name = psutil.Process(pid), folder, name
+        self.newest, self.work_then, self.has_one = time.time(), 0.0, False
+
+    def look(self) -> None:
+        for path in self.folder.glob(f"{self.name}.[01].safetensors"):
+            try:
+                written = path.stat().st_mtime
+            except FileNotFoundError:  # taken away at the end of a fit
+                continue
+            if written > self.newest:
+                self.newest, self.work_then, self.has_one = written, self.work(), True
+
+    def work(self) -> float:
+        return sum(self.process.cpu_times()[:2])
+
+    def lost(self) -> Lost | None:
+        """What would be lost if the process ended now; None if it has no checkpoint."""
+        self.look()
+        lost = Lost(max(time.time() - self.newest, 0.0), self.work() - self.work_then)
+        return lost if self.has_one else None
 
 
 def digest(path: Path) -> str:
@@ -130,7 +171,7 @@ def forked(arguments: list[str], log: Path) -> int:
         os._exit(1)
 
 
-def ended(pid: int, seconds: float) -> int | None:
+def ended(pid: int, seconds: float, watch: Watch | None = None) -> int | None:
     """How a process ended within some seconds, 0 for well; None if it did not."""
     until = time.monotonic() + seconds
     while True:
@@ -139,7 +180,9 @@ def ended(pid: int, seconds: float) -> int | None:
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() >= until:
             return None
-        time.sleep(0.005)
+        if watch is not None:
+            watch.look()
+        time.sleep(_LOOK_SECONDS)
 
 
 def run_to_end(arguments: list[str], log: Path) -> float:
@@ -150,23 +193,19 @@ def run_to_end(arguments: list[str], log: Path) -> float:
     return time.perf_counter() - started
 
 
-def since_checkpoint(folder: Path, started: float) -> float | None:
-    """Seconds since the newest checkpoint; None if none was written since ``started``."""
-    times = [path.stat().st_mtime for path in folder.glob("*.safetensors")]
-    newest = max(times, default=0.0)
-    return None if newest < started else time.time() - newest
-
-
 def killed_run(
     arguments: list[str], log: Path, folder: Path, after: float
-) -> tuple[bool, float | None]:
-    """Whether it was killed before its end, and the seconds since its newest checkpoint."""
-    started, pid = time.time(), forked(arguments, log)
-    code = ended(pid, after)
+) -> tuple[bool, Lost | None]:
+    """Whether it was killed before its end, and what was lost."""
+    pid = forked(arguments, log)
+    watch = Watch(pid, folder)
+    code = ended(pid, after, watch)
     if code is None:
+        os.kill(pid, signal.SIGSTOP)  # that it does nothing between the look and its end
+        lost = watch.lost()
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        return True, since_checkpoint(folder, started)
+        return True, lost
     if code:
         raise RuntimeError(f"A run failed: {log.read_text()[-2000:]}")
     return False, None
@@ -184,9 +223,10 @@ def fits(kept: Tally | None, n_kills: int, n_rows: int, members: int, ends: floa
     """Kills of ``anchored fit`` until there are ``n_kills``; the last fit is always finished."""
     for name in ("anchored.cli._fitting", "anchored.estimators", "anchored.reporting"):
         importlib.import_module(name)
-    with tempfile.TemporaryDirectory() as name:
-        home = Path(name)
-        table, out, log = home / "table.csv", home / "killed", home / "log"
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        home, table = Path(name), Path("table.csv")  # a model file says which table it is from
+        stack.enter_context(contextlib.chdir(home))
+        out, log = home / "killed", home / "log"
         write_table(table, n_rows)
         run_to_end(arguments(table, home / "first", members), log)  # compiles
         takes = run_to_end(arguments(table, home / "clean", members), log)
@@ -198,9 +238,9 @@ def fits(kept: Tally | None, n_kills: int, n_rows: int, members: int, ends: floa
                 more = tally.n_kills < n_kills and time.monotonic() < ends
                 after = rng.uniform(0, takes) if more else 1e6
                 given = arguments(table, out, members)
-                killed, since = killed_run(given, log, out / ".checkpoint", after)
+                killed, lost = killed_run(given, log, out / ".checkpoint", after)
                 if killed:
-                    tally.killed("process", since)
+                    tally.killed("process", lost)
                 finished = not killed
             tally.ended(out / "model.safetensors", clean(out))
             shutil.rmtree(out)
@@ -237,6 +277,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="start the record anew")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
+    given.record = given.record.absolute()
     found = recorded(given.record).get(given.part)
     kept = None if found is None or given.again else Tally(**found)
 

@@ -7,6 +7,9 @@ where drivers live, and two nodes of one core. A driver is a process that fits a
 
 A raylet that was killed takes its workers with it, and a new node comes in its place. A driver that
 was killed is started again; so is one whose task was lost more often than Ray tries it again.
+
+A worker that trains writes a note of which training it is, so that the checkpoints of a process
+that is killed are known. A driver loses the work of its workers, or its own if none trains.
 """
 
 import os
@@ -16,22 +19,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 
-from benchmarks.faults import Keep, Tally, begun, since_checkpoint, write_table
+from anchored.typing import Work
+from benchmarks.faults import Keep, Lost, Tally, Watch, begun, write_table
 
 KINDS = ("worker", "raylet", "driver")
 _QUICK = {  # a node that is dead is soon known to be
     "health_check_initial_delay_ms": 500,
     "health_check_period_ms": 500,
-    "health_check_failure_threshold": 4,
+    "health_check_failure_threshold": 20,
 }
+_PATIENT = {"RAY_raylet_start_wait_time_s": "60"}  # nodes of a busy machine start slowly
+_TRIES = 10  # to start a node
 _HERE = {"node_ip_address": "127.0.0.1"}
-_LONGEST = 300.0  # seconds of a driver, after which something hangs
+_LONGEST = 1_200.0  # seconds of a driver, after which something hangs
+_LOOK_SECONDS = 0.05
+_NOTES = "notes"  # folder beside that of checkpoints
 
 
 def drive(address: str, table: str, checkpoint: str, model: str, members: str) -> None:
@@ -40,12 +49,33 @@ def drive(address: str, table: str, checkpoint: str, model: str, members: str) -
     import ray
 
     from anchored import AnchoredRegressor
+    from anchored.cluster import RayExecutor
+
+    class Noting(RayExecutor):
+        def map(self, work, on_progress):
+            notes = Path(checkpoint).parent / _NOTES
+            return super().map(work._replace(function=noted(work, notes)), on_progress)
 
     ray.init(address=address, log_to_driver=False, _node_ip_address="127.0.0.1")
     frame = pd.read_csv(table)
     how = {"n_members": int(members), "hidden": (10,), "random_state": 0, "checkpoint": checkpoint}
-    fitted = AnchoredRegressor(**how, executor="ray").fit(frame.drop(columns="y"), frame["y"])
+    fitted = AnchoredRegressor(**how, executor=Noting()).fit(frame.drop(columns="y"), frame["y"])
     fitted.save(model)
+
+
+def noted(work: Work, notes: Path) -> Any:
+    """What workers do, with a note of which training a process carries out."""
+    function = work.function
+
+    def noting(job, chunk, report):
+        note = notes / str(os.getpid())
+        note.write_text(f"{job.name}-{chunk.first}")
+        try:
+            return function(job, chunk, report)
+        finally:
+            note.unlink(missing_ok=True)
+
+    return noting
 
 
 class Nodes:
@@ -59,6 +89,12 @@ class Nodes:
         self.workers: list[Any] = [self._added() for _ in range(2)]
 
     def _added(self) -> Any:
+        """One more node; a raylet whose helpers start too slowly ends, and another may do."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self.cluster.add_node(num_cpus=1, **_HERE)
+            except Exception as error:  # Ray raises no other kind
+                print("A node did not start:", error)
         return self.cluster.add_node(num_cpus=1, **_HERE)
 
     @property
@@ -82,38 +118,13 @@ class Nodes:
                     continue  # it ended
         return found
 
-    def kill_raylet(self, i: int) -> None:
-        """A node dies, and another comes."""
-        self.raylets()[i].send_signal(signal.SIGKILL)
+    def replace(self, i: int) -> None:
+        """A node died, and another comes."""
         self.cluster.remove_node(self.workers[i], allow_graceful=False)
         self.workers[i] = self._added()
 
     def close(self) -> None:
         self.cluster.shutdown()
-
-
-def _waited(driver: subprocess.Popen, seconds: float) -> bool:
-    """Whether the driver ended within some seconds."""
-    try:
-        driver.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _strike(kind: str, nodes: Nodes, driver: subprocess.Popen, rng) -> bool:
-    """Kill one of a kind; False if there was none."""
-    if kind == "raylet":
-        nodes.kill_raylet(int(rng.integers(len(nodes.workers))))
-    elif kind == "driver":
-        driver.send_signal(signal.SIGKILL)
-        driver.wait()
-    else:
-        found = nodes.training()
-        if not found:
-            return False
-        found[int(rng.integers(len(found)))].send_signal(signal.SIGKILL)
-    return True
 
 
 class _Fits:
@@ -122,47 +133,103 @@ class _Fits:
     def __init__(self, home: Path, nodes: Nodes, members: int):
         self.home, self.nodes, self.members = home, nodes, members
         self.table, self.checkpoint, self.model = home / "table.csv", home / "kept", home / "model"
-        self.n_failed = 0
+        self.notes, self.n_failed = home / _NOTES, 0
+        self.watches: dict[int, Watch] = {}
+        self.notes.mkdir()
 
     def started(self) -> subprocess.Popen:
+        for note in self.notes.iterdir():  # of workers that died with their driver
+            note.unlink(missing_ok=True)
         given = (self.nodes.address, self.table, self.checkpoint, self.model, self.members)
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.ray_faults", *map(str, given)]
         log = (self.home / "log").open("ab")
-        return subprocess.Popen(command, stdout=log, stderr=log)
+        driver = subprocess.Popen(command, stdout=log, stderr=log)
+        self.watches = {driver.pid: Watch(driver.pid, self.checkpoint)}
+        return driver
 
     def undisturbed(self) -> float:
         started, driver = time.perf_counter(), self.started()
-        if not _waited(driver, _LONGEST) or driver.returncode:
+        if not self.waited(driver, _LONGEST) or driver.returncode:
             driver.kill()
             raise RuntimeError((self.home / "log").read_text()[-2000:])
         return time.perf_counter() - started
 
+    def look(self, driver: subprocess.Popen) -> None:
+        """At the notes of workers, and at the checkpoints of all processes."""
+        pids = {int(note.name) for note in self.notes.iterdir()}
+        self.watches = {p: w for p, w in self.watches.items() if p in pids or p == driver.pid}
+        for pid in pids - set(self.watches):
+            name = (self.notes / str(pid)).read_text()
+            if name:
+                self.watches[pid] = Watch(pid, self.checkpoint, name)
+        for watch in self.watches.values():
+            watch.look()
+
+    def waited(self, driver: subprocess.Popen, seconds: float) -> bool:
+        """Whether the driver ended within some seconds."""
+        until = time.monotonic() + seconds
+        while driver.poll() is None and time.monotonic() < until:
+            with suppress(FileNotFoundError, psutil.NoSuchProcess):  # a worker just ended
+                self.look(driver)
+            time.sleep(_LOOK_SECONDS)
+        return driver.poll() is not None
+
+    def strike(self, kind: str, driver: subprocess.Popen, rng) -> tuple[bool, Lost | None]:
+        """Kill one of a kind, and what was lost; False if there was none."""
+        place = int(rng.integers(len(self.nodes.workers)))
+        if kind == "raylet":
+            victim = self.nodes.raylets()[place]
+            losers = [child.pid for child in victim.children(recursive=True)]
+        elif kind == "driver":
+            victim = psutil.Process(driver.pid)
+            losers = [pid for pid in self.watches if pid != driver.pid] or [driver.pid]
+        else:
+            found = self.nodes.training()
+            if not found:
+                return False, None
+            victim = found[int(rng.integers(len(found)))]
+            losers = [victim.pid]
+        lost = self.lost(losers)
+        victim.send_signal(signal.SIGKILL)
+        for pid in losers:
+            (self.notes / str(pid)).unlink(missing_ok=True)
+        if kind == "raylet":
+            self.nodes.replace(place)
+        if kind == "driver":
+            driver.wait()
+        return True, lost
+
+    def lost(self, pids: list[int]) -> Lost | None:
+        """The most that any of some processes loses."""
+        found = []
+        for pid in pids:
+            with suppress(psutil.NoSuchProcess):
+                found.append(self.watches[pid].lost() if pid in self.watches else None)
+        some = [lost for lost in found if lost is not None]
+        return Lost(*map(max, zip(*some, strict=True))) if some else None
+
     def disturbed(self, tally: Tally, takes: float, rng, more) -> None:
         """One fit to its end, with kills as long as ``more()`` says."""
-        driver, began, deadline = self.started(), time.time(), time.monotonic() + _LONGEST
-        last_kill = 0.0
+        driver, deadline = self.started(), time.monotonic() + _LONGEST
         while True:
             if time.monotonic() > deadline:
                 driver.kill()
                 raise RuntimeError(f"A driver hangs: {(self.home / 'log').read_text()[-2000:]}")
             wait = rng.uniform(0, takes) if more() else _LONGEST
-            if not _waited(driver, wait):
+            if not self.waited(driver, wait):
                 kind = KINDS[tally.n_kills % len(KINDS)]
-                struck = _strike(kind, self.nodes, driver, rng)
-                while not struck and not _waited(driver, 0.1):  # no worker trains just now
-                    struck = _strike(kind, self.nodes, driver, rng)
+                struck, lost = self.strike(kind, driver, rng)
+                while not struck and not self.waited(driver, 0.1):  # no worker trains just now
+                    struck, lost = self.strike(kind, driver, rng)
                 if struck:
-                    since = since_checkpoint(self.checkpoint, began)
-                    # What the kill before has cost, this one does not cost again.
-                    tally.killed(kind, since and min(since, time.time() - last_kill))
-                    last_kill = time.time()
+                    tally.killed(kind, lost)
                     deadline = time.monotonic() + _LONGEST
             if driver.poll() is None:
                 continue
             if driver.returncode == 0:
                 return
             self.n_failed += driver.returncode != -signal.SIGKILL
-            driver, began = self.started(), time.time()
+            driver = self.started()
 
 
 def ray_fits(kept, n_kills: int, n_rows: int, members: int, ends: float, keep: Keep) -> Tally:
@@ -171,6 +238,7 @@ def ray_fits(kept, n_kills: int, n_rows: int, members: int, ends: float, keep: K
 
     compile_cache.switch_on()  # for all processes that are started here
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # all of Ray on loopback
+    os.environ |= _PATIENT
     with tempfile.TemporaryDirectory() as name:
         nodes = Nodes()
         try:

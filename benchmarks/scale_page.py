@@ -88,7 +88,12 @@ def _kill_words(kind: str, tally: Tally) -> str:
     if tally.lost:
         lost = (
             f" {len(tally.lost)} kills came after a checkpoint of their run, at most "
-            f"{max(tally.lost):.1f} seconds after the newest one."
+            f"{max(tally.lost):.1f} seconds after the newest one by the clock."
+        )
+    if tally.lost_work:
+        lost += (
+            f" Since then the killed processes had used at most {max(tally.lost_work):.1f} seconds "
+            f"of the processor, which other programs shared; the interval is {tally.interval:g}."
         )
     return _filled(f"{what}{ended}, and {left}.{lost}")
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from benchmarks.faults import Tally, begun
+from benchmarks.faults import Lost, Tally, begun
 
 
 def tally(tmp_path, part: str, *more: str) -> Tally:
@@ -38,7 +38,7 @@ def test_a_killed_fit_on_ray_ends_with_the_bytes_of_an_undisturbed_one(tmp_path)
 def test_a_record_goes_on_only_with_the_same_fit(tmp_path):
     (tmp_path / "model").write_bytes(b"one")
     first = begun(None, 60, 2, tmp_path / "model", 1.0)
-    first.killed("process", 0.5)
+    first.killed("process", Lost(0.5, 0.4))
     first.ended(tmp_path / "model", clean=True)
     again = begun(first, 60, 2, tmp_path / "model", 2.0)
     assert (again.n_kills, again.same, again.undisturbed) == (1, 1, [1.0, 2.0])

@@ -94,7 +94,6 @@ def test_a_killed_training_goes_on_to_the_same_bits(tmp_path, case, monkeypatch)
     """Killed at its third look and in the midst of steps, and a third time near the end."""
     kwargs = dict(CASES[case])
     data = kwargs.pop("data", None) or Data.make(*rows(40))
-    monkeypatch.setattr(training, "_FIRST_PIECE", 4)  # of the 6 steps between two looks
     undisturbed = fit(data, **kwargs)
     for after in (3, 2):
         with pytest.raises(Killed):
@@ -239,6 +238,28 @@ def test_writing_waits_for_its_interval_and_for_its_cost(tmp_path, monkeypatch):
     assert writes[0] == pytest.approx(checkpoints.INTERVAL, abs=0.02)
     assert np.diff(writes).min() >= 10.0  # twenty times half a second
     assert len(writes) * 0.5 <= 0.05 * clock[0] + 0.5
+
+
+@pytest.mark.parametrize("step_seconds", [1e-4, 0.03, 0.6])
+def test_no_more_than_an_interval_is_between_two_files(tmp_path, monkeypatch, step_seconds):
+    """By a clock that moves with the steps, the first of which compiles."""
+    clock, saved = [0.0], []
+
+    def advance(state, data, n_steps):
+        clock[0] += n_steps * step_seconds + (3.0 if clock[0] == 0.0 else 0.0)
+        return dataclasses.replace(state, step=state.step + n_steps)
+
+    monkeypatch.setattr(checkpoints.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(training, "advance", advance)
+    monkeypatch.setattr(training, "keep", lambda keeper, run: keeper.save({}, {}))
+    monkeypatch.setattr(checkpoints.Checkpoint, "save", lambda *args: saved.append(clock[0]))
+    n_epochs = max(1, int(20 / step_seconds) // 20) * 10
+    fit(Data.make(*rows(40)), Checkpoint(tmp_path), schedule=Schedule(n_epochs, 16, 0.02))
+    assert clock[0] > 14
+    assert len(saved) >= 6
+    gaps = np.diff(saved)
+    assert gaps.max() <= checkpoints.INTERVAL
+    assert gaps[:-1].min() >= checkpoints.INTERVAL / 2  # the last is at the end
 
 
 _MARKS = """

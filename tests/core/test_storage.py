@@ -9,7 +9,7 @@ from pyarrow import fs
 
 from anchored import AnchoredRegressor, Data
 from anchored.cluster import LocalExecutor
-from anchored.core import checkpoints, training
+from anchored.core import checkpoints
 from anchored.core.checkpoints import Checkpoint
 from anchored.core.storage import LocalFolder, RemoteFolder, folder_of
 from anchored.errors import CheckpointWarning
@@ -30,7 +30,6 @@ WAYS = {
 @pytest.fixture(autouse=True)
 def _whenever_it_can_be(monkeypatch):
     monkeypatch.setattr(checkpoints, "_TIMES_COST", 0.0)
-    monkeypatch.setattr(training, "_FIRST_PIECE", 4)
 
 
 @pytest.fixture(params=WAYS)

@@ -1,7 +1,9 @@
 """An estimator that is killed in any of its trainings ends with the same file; plans come first."""
 
+import math
 import re
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -10,9 +12,11 @@ from anchored import AnchoredClassifier, AnchoredRegressor
 from anchored.core import checkpoints, training
 from anchored.core.checkpoints import Checkpoint
 from anchored.errors import CheckpointWarning
+from anchored.exact import gp
 from anchored.tables import memory
 from tests.core.test_checkpoints import Killed
 
+_EVIDENCES = ("evidence_gradient", "laplace_log_evidence")
 QUICK = {"epochs": 20, "batch_size": 32, "n_members": 4, "random_state": 0}
 
 
@@ -77,6 +81,61 @@ def test_a_killed_fit_ends_with_the_same_file(tmp_path, kill, kind, monkeypatch)
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.parametrize("kind", [AnchoredRegressor, AnchoredClassifier])
+@pytest.mark.parametrize("own", [False, True])
+def test_what_is_known_of_the_evidence_is_not_computed_again(tmp_path, kind, own, monkeypatch):
+    x, y = problem(80)
+    y = np.exp(3 * y) if kind is AnchoredRegressor else (y > 0).astype(int)  # skewed: has scales
+    given = QUICK | ({"network": _own(kind is AnchoredClassifier)} if own else {})
+    costly = ("evidence_of", "laplace_evidence_of") if own else _EVIDENCES
+    calls, last = [], [math.inf]
+    for name in costly:
+        monkeypatch.setattr(gp, name, _counted(getattr(gp, name), calls, last))
+    whole = saved(kind(**given).fit(x, y), tmp_path / "whole")
+    n_all, last[0] = len(calls), len(calls) // 2
+    calls.clear()
+    monkeypatch.setattr(checkpoints.Keeper, "due", lambda keeper, ahead=0.0: True)
+    with pytest.raises(Killed):
+        kind(**given, checkpoint=tmp_path / "kept").fit(x, y)
+    calls.clear()
+    last[0] = math.inf
+    again = kind(**given, checkpoint=tmp_path / "kept").fit(x, y)
+    assert 0 < len(calls) < 0.7 * n_all
+    assert saved(again, tmp_path / "killed") == whole
+    assert not (tmp_path / "kept").exists()
+
+
+def _own(classifies):
+    def apply(params, x):
+        return jnp.tanh(x @ params["w0"]) @ params["w1"]
+
+    shapes = {"w0": (2, 8), "w1": (8, 2 if classifies else 1)}
+    return apply, {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+
+
+def _counted(function, calls, last):
+    def counted(*args, **kwargs):
+        calls.append(function)
+        if len(calls) > last[0]:
+            raise Killed
+        return function(*args, **kwargs)
+
+    return counted
+
+
+def test_evidence_of_other_rows_is_not_used(tmp_path, monkeypatch):
+    x, y = problem(60)
+    monkeypatch.setattr(checkpoints.Keeper, "due", lambda keeper, ahead=0.0: True)
+    said = []
+    place = Checkpoint(tmp_path / "kept", say=said.append)  # is not cleared
+    AnchoredRegressor(**QUICK, checkpoint=place).fit(x, y)
+    assert not said
+    whole = saved(AnchoredRegressor(**QUICK).fit(2 * x**3, y), tmp_path / "whole")
+    other = AnchoredRegressor(**QUICK, checkpoint=place).fit(2 * x**3, y)
+    assert "is from other rows or settings; 'evidence' starts again" in said[0]
+    assert saved(other, tmp_path / "other") == whole
+
+
 def test_a_folder_that_cannot_be_written_costs_no_fit(tmp_path):
     (tmp_path / "file").write_text("in the way")
     x, y = problem(60)
@@ -126,7 +185,7 @@ def test_trials_of_a_classifier_are_not_trained_again(tmp_path, kill, monkeypatc
     with pytest.raises(Killed):
         AnchoredClassifier(**quick, checkpoint=Checkpoint(tmp_path / "kept")).fit(x, y)
     names = {path.name.partition(".")[0] for path in (tmp_path / "kept").iterdir()}
-    assert names == {"trial-0", "trial-1"}
+    assert names == {"evidence", "trial-0", "trial-1"}
     kill("trial-0", 0)  # is not written again
     again = AnchoredClassifier(**quick, checkpoint=tmp_path / "kept").fit(x, y)
     assert saved(again, tmp_path / "killed") == whole

@@ -24,7 +24,7 @@ from anchored.errors import CheckpointWarning, ModelFileError
 from anchored.model import tensors
 
 INTERVAL = 2.0  # seconds between two files, at most ...
-_TIMES_COST = 22.0  # ... unless writing, with one piece of training less, would take over 5 %
+_TIMES_COST = 20.0  # ... unless writing would take more than 5 % of the time
 _VERSION = 1  # of what a file holds
 _SLOTS = (0, 1)
 _END = ".safetensors"
@@ -190,6 +190,7 @@ class Keeper:
         self._number = 0
         self._ended = time.perf_counter()
         self._cost = 0.0
+        self.pace = 0.0  # steps a second, as the newest steps of this process took
 
     def load(self) -> Saved | None:
         """The state to continue from, if there is one."""
@@ -198,14 +199,10 @@ class Keeper:
             self._number = saved.number + 1
         return saved
 
-    @property
-    def interval(self) -> float:
-        """Seconds between two files."""
-        return max(self.checkpoint.interval, _TIMES_COST * self._cost)
-
     def due(self, ahead: float = 0.0) -> bool:
         """Whether the interval has passed, or will have in ``ahead`` seconds."""
-        return time.perf_counter() - self._ended + ahead >= self.interval
+        passed = time.perf_counter() - self._ended
+        return passed + ahead >= self.checkpoint.interval and passed >= _TIMES_COST * self._cost
 
     def save(self, fields: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         started = time.perf_counter()

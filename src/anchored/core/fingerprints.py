@@ -33,10 +33,21 @@ def training_marks(state: EnsembleState, data: Data, schedule: Any, turn: Any) -
     return {
         "rows": _of_data(data),
         "members": _of_leaves((members, numbers)),
-        "network, likelihood or optimiser": _digest(_without_addresses(program), consts),
-        "schedule": _digest(_without_addresses(_plain(schedule)), []),
-        "versions": _digest(_machine(), []),
-    }
+        "network, likelihood or optimiser": digest(_without_addresses(program), consts),
+        "schedule": digest(_without_addresses(_plain(schedule)), []),
+    } | machine_marks()
+
+
+def machine_marks() -> Marks:
+    """Of the versions and the kind of machine alone."""
+    return {"versions": digest(_machine(), [])}
+
+
+def program_mark(function: Any, *args: Any) -> str:
+    """Of a function as JAX writes it down for arguments of some shapes."""
+    program = jax.make_jaxpr(function)(*args)
+    consts = [np.asarray(const) for const in program.consts]
+    return digest(_without_addresses(program), consts)
 
 
 def _without_addresses(value: Any) -> str:
@@ -66,13 +77,13 @@ def _of_data(data: Data) -> str:
     about = (rows.augment is not None, code and code.co_code.hex(), rows.shape)
     scaler = [leaf for leaf in vars(rows.standardiser).values() if leaf is not None]
     others = _of_leaves((data.y, data.weight, data.n_rows, data.total_weight, scaler))
-    return _digest(f"{found.hexdigest()} {about} {others}", [])
+    return digest(f"{found.hexdigest()} {about} {others}", [])
 
 
 def _of_leaves(tree: Any) -> str:
     leaves, structure = jax.tree.flatten(tree)
     arrays = [array_of(leaf) for leaf in leaves]
-    return _digest(_without_addresses(structure), arrays)
+    return digest(_without_addresses(structure), arrays)
 
 
 def is_key(leaf: Any) -> bool:
@@ -87,7 +98,8 @@ def array_of(leaf: Any) -> np.ndarray:
     return np.asarray(leaf)
 
 
-def _digest(text: str, arrays: list[np.ndarray]) -> str:
+def digest(text: str, arrays: list[np.ndarray]) -> str:
+    """Fingerprint of a text and of arrays, their types and shapes."""
     found = hashlib.sha256(text.encode())
     for array in arrays:
         found.update(f"|{array.dtype}|{array.shape}|".encode())

@@ -44,8 +44,8 @@ _MIN_CHECKS = 20
 _CHECK_ROWS = 4_096  # most rows the objective is looked at on ...
 _LEAST_CHECK_ROWS = 512  # ... and, if there are as many, the fewest
 _CHECK_SHARE = 8  # of the rows of the steps between two looks
-_FIRST_PIECE = 20  # steps before the first chance to keep a state
-_PIECES = 16  # of the seconds between two states that are kept
+_PIECES = 16  # of the seconds between two states that are kept ...
+_READ_PIECES = 4  # ... and of rows that are read: reading ahead begins anew in each piece
 _PATIENCE = 3  # quiet checks in a row before training stops early
 
 # One object for all fits, because the optimiser is part of the compiled program's key. Muon's
@@ -337,14 +337,16 @@ def _advanced(
     """The state after some steps more; in pieces between which it may be kept."""
     if keeper is None:
         return advance(run.state, data, n_steps)
-    state, left, size = run.state, n_steps, _FIRST_PIECE
+    pieces = _READ_PIECES if isinstance(data.x, HostRows) else _PIECES
+    seconds = keeper.checkpoint.interval / pieces
+    state, left = run.state, n_steps
     while left:
-        count, began = min(size, left), time.perf_counter()
+        # The first step of a process compiles; it tells nothing of the steps after it.
+        count, began = max(1, min(left, int(seconds * keeper.pace))), time.perf_counter()
         state = jax.block_until_ready(advance(state, data, count))
         left -= count
-        took = max(time.perf_counter() - began, 1e-6)
-        size = max(1, int(min(n_steps, count * keeper.interval / _PIECES / took)))
-        if keeper.due(ahead=keeper.interval / _PIECES):  # a piece more would be too late
+        keeper.pace = count / max(time.perf_counter() - began, 1e-6)
+        if keeper.due(ahead=max(seconds, 1 / keeper.pace)):  # a piece more would be too late
             keep(keeper, dataclasses.replace(run, state=state, seconds=clock.seconds))
     return state
 

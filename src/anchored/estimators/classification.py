@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from anchored import tuning
 from anchored.core.ensembles import Ensemble
+from anchored.core.kept_values import keeping
 from anchored.core.likelihoods import Categorical
 from anchored.core.loss import METHODS, Folds
 from anchored.core.rows import HostRows
@@ -203,7 +204,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             first_var = self._given_first_var() or 1.0
             if tunes:
                 own, some = self._drawn_prior(rows, n_classes), rows.first(MAX_ROWS)
-                first_var = choose_classification(*own, some, rows.y[:, 0], rows.weight)
+                with keeping(self._place("evidence")):
+                    first_var = choose_classification(*own, some, rows.y[:, 0], rows.weight)
             return self._model(rows, Categorical(), n_classes, first_var), rows
         tuned: dict[Any, tuple[float, np.ndarray]] = {}
 
@@ -211,7 +213,10 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             self._chosen_widths = widths
             if widths not in tuned:
                 some, y = rows.first(MAX_ROWS), rows.y[:, 0]
-                tuned[widths] = tune_classification(self._twin(rows, encoder), some, y, rows.weight)
+                twin = self._twin(rows, encoder)
+                name = "-".join(["evidence", *map(str, widths or ())])
+                with keeping(self._place(name)):
+                    tuned[widths] = tune_classification(twin, some, y, rows.weight)
             first_var, relevance = tuned[widths]
             taken = rows.with_inputs(len(relevance))
             model = self._model(taken, Categorical(), n_classes, share * first_var, relevance)

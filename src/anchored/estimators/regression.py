@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from anchored import tuning
+from anchored.core.kept_values import keeping
 from anchored.core.likelihoods import Gaussian, HeteroskedasticGaussian
 from anchored.core.loss import METHODS, Folds
 from anchored.core.priors import Prior
@@ -240,13 +241,14 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         rows = self._rows(inputs, y, weight, groups)
         if self.likelihood is not None:
             return self._fit_likelihood(inputs, rows, one_target)
-        warp = self._choose_scale(rows, inputs.encoder)
-        if warp is not None:
-            rows = rows._replace(y=in_blocks(warp.forward, rows.y))
-        scaler = _target_standardiser(rows.y, rows.weight)
-        rows = rows._replace(y=in_blocks(scaler.forward, rows.y))
-        given = self._given_noise_var(scaler)
-        first_var, noise_var, relevance = self._tune(rows, given, inputs.encoder)
+        with keeping(self._place("evidence")):
+            warp = self._choose_scale(rows, inputs.encoder)
+            if warp is not None:
+                rows = rows._replace(y=in_blocks(warp.forward, rows.y))
+            scaler = _target_standardiser(rows.y, rows.weight)
+            rows = rows._replace(y=in_blocks(scaler.forward, rows.y))
+            given = self._given_noise_var(scaler)
+            first_var, noise_var, relevance = self._tune(rows, given, inputs.encoder)
         if relevance is not None:
             rows = rows.with_inputs(len(relevance))
         likelihood = HeteroskedasticGaussian() if noise_var is None else Gaussian(noise_var)
@@ -331,7 +333,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
         n_outputs = own_likelihood.n_outputs(self, rows.y.shape[1], rows)
         first_var, relevance = self._given_first_var() or 1.0, None
         if self._needs_first_var():
-            first_var, _, relevance = self._tune(ordinary, None, inputs.encoder, n_outputs)
+            with keeping(self._place("evidence")):
+                first_var, _, relevance = self._tune(ordinary, None, inputs.encoder, n_outputs)
         likelihood = own_likelihood.trained_on(self.likelihood, sampled)
         if relevance is not None:
             rows = rows.with_inputs(len(relevance))

@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import optimize
 
+from anchored.core.fingerprints import digest, program_mark
+from anchored.core.kept_values import kept
 from anchored.core.priors import Prior
 from anchored.exact import gp
 from anchored.exact.evidence import (
@@ -101,15 +103,17 @@ def choose_regression(
     x, y, weight = (a[: effort.n_rows] for a in (x, y, weight))
     if first_var is None and not effort.searches:
         first_var = 1.0
-    best: tuple[float, Chosen] | None = None
-    for first in _FIRST_VARS if first_var is None else [first_var]:
+
+    def found(first: float) -> list[tuple[float, float]]:  # evidence and noise of each output
         cov = _covariance(network, family(first), x, effort)
-        found = [_best_noise(cov, y[:, o], weight, noise_var, o) for o in range(y.shape[1])]
-        value = sum(evidence for evidence, _ in found)
-        if best is None or value > best[0]:
-            best = value, Chosen(float(first), np.array([noise for _, noise in found]))
-    assert best is not None
-    return best[1]
+        return [_best_noise(cov, y[:, o], weight, noise_var, o) for o in range(y.shape[1])]
+
+    mark, given = _mark(network, family, x, effort), 0.0 if noise_var is None else noise_var
+    found_at = kept(found, mark, x, y, weight, given)
+    firsts = _FIRST_VARS if first_var is None else [first_var]
+    values = [found_at(first) for first in firsts]
+    best = int(np.argmax([value[:, 0].sum() for value in values]))
+    return Chosen(float(firsts[best]), values[best][:, 1])
 
 
 @one_blas_thread
@@ -135,7 +139,8 @@ def choose_classification(
         ]
         return float(np.mean(values)) - class_surprise(np.log(first))
 
-    return float(max(_FIRST_VARS, key=value))
+    mark = _mark(network, family, x, effort)
+    return float(max(_FIRST_VARS, key=kept(value, mark, x, labels, weight)))
 
 
 def _best_noise(cov: np.ndarray, y: np.ndarray, weight: np.ndarray, given, out: int):
@@ -149,6 +154,14 @@ def _best_noise(cov: np.ndarray, y: np.ndarray, weight: np.ndarray, given, out: 
         options={"xatol": 0.05},
     )
     return -float(found.fun), float(np.exp(found.x))
+
+
+def _mark(network: Network, family: PriorFamily, x: np.ndarray, effort: Effort) -> str:
+    """All that decides draws of the network beside the rows."""
+    row = jax.ShapeDtypeStruct((1, *x.shape[1:]), _held_as(x))
+    program = program_mark(network.apply, family.unit.mean, row)
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves((family.unit, family.is_first))]
+    return digest(f"{program} {effort}", leaves)
 
 
 def _held_as(x: np.ndarray) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import optimize
 from threadpoolctl import threadpool_limits
 
+from anchored.core.kept_values import kept
 from anchored.exact import gp
 from anchored.exact.kernels import Kernel
 
@@ -167,7 +168,7 @@ def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials:
     x, y, weight = x[:n_rows, : twin.n_features], y[:n_rows], weight[:n_rows]
     n_outputs = y.shape[1]
 
-    def negative(theta):
+    def negative(theta):  # and its gradient, in one array
         _, logs, log_noise = _parts(theta, n_outputs)
         value, in_kernel, in_noise = gp.evidence_gradient(
             twin, theta[:-n_outputs], x, y, np.exp(log_noise), weight
@@ -175,7 +176,13 @@ def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials:
         surprise = logs / spread
         in_kernel[1:] -= surprise / spread
         value -= 0.5 * np.sum(np.square(surprise))
-        return -value / len(x), -np.concatenate([in_kernel, in_noise]) / len(x)
+        return -np.concatenate([[value], in_kernel, in_noise]) / len(x)
+
+    known_negative = kept(negative, twin, x, y, weight, spread)
+
+    def parts(theta):
+        value, *gradient = known_negative(theta)
+        return value, np.array(gradient)
 
     n_relevances = len(theta) - 1 - n_outputs
     bounds = [np.log(FIRST_VAR_RANGE)]
@@ -189,7 +196,7 @@ def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials:
     # 1e-6 nats a row is far below what another choice of rows would change.
     options = {"ftol": 1e-6, "gtol": 1e-4, "maxiter": n_trials}
     found = optimize.minimize(
-        negative, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        parts, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
     return _Found(-found.fun * len(x), found.x, twin)
 
@@ -222,8 +229,12 @@ def tune_classification(
         ]
         return class_surprise(log_first_var) - np.mean(values)
 
+    known_negative = kept(negative, (twin, shown.tolist()), x, labels, weight, relevance)
     found: Any = optimize.minimize_scalar(
-        negative, bounds=np.log(FIRST_VAR_RANGE), method="bounded", options={"xatol": 0.1}
+        lambda log: float(known_negative(log)),
+        bounds=np.log(FIRST_VAR_RANGE),
+        method="bounded",
+        options={"xatol": 0.1},
     )
     return float(np.exp(found.x)) * (n_classes - 1) / n_classes, relevance
 

@@ -6,6 +6,9 @@ import numpy as np
 
 from anchored.prediction.special import erf, softplus
 
+# Rows of a product of matrices. In large products rows differ by their place in the last digits;
+# in products of eight rows they do not, so an output does not depend on the rows beside it.
+_ROWS = 8
 LEAKY_SLOPE = 0.2  # the paper's leaky ReLU
 Leaves = dict[str, np.ndarray]  # parameters by path, "0/weight" say, stacked over members
 
@@ -16,14 +19,18 @@ def outputs(params: Leaves, activation: str, x: np.ndarray) -> np.ndarray:
     They are computed in the precision of the parameters.
     """
     activate, n_layers = ACTIVATIONS[activation], count_layers(params)
-    x = x.astype(type_of(params), copy=False)
+    n_rows, x = len(x), x.astype(type_of(params), copy=False)
+    if n_rows % _ROWS:
+        x = np.concatenate([x, np.zeros((-n_rows % _ROWS, x.shape[1]), x.dtype)])
+    x = x.reshape(len(x) // _ROWS, _ROWS, x.shape[1])
     for i in range(n_layers):
-        x = np.matmul(x, params[f"{i}/weight"])
+        x = np.matmul(x, params[f"{i}/weight"][:, None])
         if f"{i}/bias" in params:
-            x += params[f"{i}/bias"][:, None]
+            x += params[f"{i}/bias"][:, None, None]
         if i < n_layers - 1:
             x = activate(x)
-    return x.astype(np.float64)
+    whole = x.reshape(len(x), x.shape[1] * _ROWS, x.shape[3])
+    return whole[:, :n_rows].astype(np.float64)
 
 
 def type_of(params: Leaves) -> np.dtype:

@@ -1,10 +1,10 @@
 """Questions that come at the same time are answered together.
 
 A prediction costs about the same for one row as for sixteen, so a service that predicts each
-request alone is slow. An answer does not depend on which rows it is predicted with: a processor's
-routines for products of matrices differ between one row and several, in the last digits, so rows
-are always predicted in multiples of `_ROWS`, the last ones repeated. A test compares answers bit by
-bit.
+request alone is slow. An answer does not depend on which rows it is predicted with: NumPy's sums
+over members differ between one row and several, in the last digits, so rows are always predicted in
+multiples of `_ROWS`, the last ones repeated. (`anchored.model.forward` sees to the networks.) A
+test compares answers bit by bit.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
 """A network is the same function, and trains to the same members, whatever it is written in."""
 
 import copy
+import importlib.util
+import re
 import subprocess
 import sys
 
@@ -219,3 +221,45 @@ def test_no_framework_is_imported_by_the_users_of_another():
     )
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True)
     assert run.stdout.decode().strip() == "[]", run.stderr.decode()
+
+
+_BRIDGE = """
+import torch
+from anchored.core.adapters.torch import _bridge
+packet = torch._ops.OpOverloadPacket
+before = packet.__getattr__
+{change}
+try:
+    _bridge()
+except ImportError as error:
+    print(error)
+assert packet.__getattr__ is before
+try:
+    torch.ops.aten.sum.no_such_name
+except AttributeError:
+    pass
+else:
+    raise SystemExit("the stand-in is still there")
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("", "^$"),
+        (
+            "torch.ops.aten.__dict__['prod'] = object()",
+            r"^torchax \S+ cannot be loaded beside PyTorch \S+ \(.+\)\. Versions that fit each "
+            r"other: pip install 'anchored\[torch\]'\.\n$",
+        ),
+    ],
+)
+def test_pytorch_is_left_as_it_was(change, said):
+    """torchax lists operators that PyTorch dropped; a stand-in is there while it is loaded."""
+    pytest.importorskip("torch")
+    if importlib.util.find_spec("torchax") is None:
+        pytest.skip("torchax is not installed")
+    command = [sys.executable, "-W", "ignore", "-c", _BRIDGE.format(change=change)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stderr
+    assert re.search(said, found.stdout)

@@ -7,6 +7,7 @@ import functools
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from typing import Any
 
 import jax
@@ -154,9 +155,14 @@ def _bridge() -> Any:
             import torchax  # pyright: ignore[reportMissingImports]
 
             return torchax.default_env()
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         need = "PyTorch modules run in JAX by way of torchax"
         raise missing_package(need, "torch") from error
+    except (ImportError, AttributeError) as error:  # it uses what PyTorch may drop at any time
+        have = f"torchax {version('torchax')} cannot be loaded beside PyTorch {torch.__version__}"
+        raise ImportError(
+            f"{have} ({error}). Versions that fit each other: pip install 'anchored[torch]'."
+        ) from error
 
 
 @contextlib.contextmanager
