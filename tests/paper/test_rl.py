@@ -1,5 +1,6 @@
 """Experiments with agents: psi is the most likely, records tell what they hold, pages too."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -64,22 +65,36 @@ def sea_record(found):
 
 
 def test_the_table_of_deep_sea_says_what_the_record_holds():
-    record = sea_record(
-        {
-            ("anchored", 20): [100, 300, 200],
-            ("anchored", 50): [5000],
-            ("randomised-priors", 20): [400, None, None],
-        }
-    )
+    anchors, rival = deep_sea.TUNED
+    found = {(anchors, 20): [100, 300, 200], (anchors, 50): [5000], (rival, 20): [400, None, None]}
+    record = sea_record(found)
     (table,) = deep_sea.tables(record)
     rows = {row[0]: row[1:] for row in table.rows}
-    assert rows["anchored"][:2] == ("3 of 3; 200", "1 of 1; 5,000")
-    assert rows["randomised priors"][:2] == ("1 of 3; > 2,000", "-")
-    assert rows["anchored"][2] > rows["randomised priors"][2]
+    mine, theirs = (rows[deep_sea.METHODS[method]] for method in deep_sea.TUNED)
+    assert mine[:2] == ("3 of 3; 200", "1 of 1; 5,000")
+    assert theirs[:2] == ("1 of 3; > 2,000", "-")
+    assert mine[2] > theirs[2]
     words = deep_sea.findings(record)
     assert any("in 3 of 3 seeds; the target was 9 of 10" in line for line in words)
     assert any("so anchors explore better" in line for line in words)
-    assert any("anchored 50, randomised priors none." in line for line in words)
+    assert any("units of the prior 50, randomised priors, faster rate none." in w for w in words)
+
+
+def test_anchors_differ_in_their_steps_and_prior_alone():
+    one, other = (
+        dataclasses.asdict(deep_sea.agent_of(deep_sea.Settings(), method))
+        for method in ("anchored", "anchored-units")
+    )
+    changed = {name for name in one if one[name] != other[name]}
+    assert changed == {"in_prior_units", "learning_rate", "first_var", "prior_scale"}
+
+
+def test_large_sizes_have_seeds_of_their_own():
+    cells = [cell.label for cell in deep_sea.plan(deep_sea.Settings(), Context(0, None))]
+    for size, n_seeds in ((30, 10), (40, 1), (50, 1)):
+        some = [label for label in cells if label.split("/")[1] == str(size)]
+        assert len(some) == 2 * n_seeds
+        assert {label.split("/")[0] for label in some} == set(deep_sea.TUNED)
 
 
 def test_psi_is_compared_over_the_runs_that_both_have():
@@ -93,7 +108,7 @@ def test_psi_is_compared_over_the_runs_that_both_have():
 
 def test_psi_over_sizes_with_many_seeds_is_told_apart():
     """One long run that failed weighs on the rest; sizes with ten seeds count by themselves too."""
-    tuned = "anchored", "randomised-priors-fast"
+    tuned = deep_sea.TUNED
     found = {(method, 20): [100] * 10 for method in tuned}
     found |= {(tuned[0], 30): [None], (tuned[1], 30): [100]}
     both, many = deep_sea.pairs(sea_record(found))
@@ -105,8 +120,6 @@ def test_psi_over_sizes_with_many_seeds_is_told_apart():
 @pytest.fixture(scope="module")
 def push_record(tmp_path_factory):
     """A run too short to learn anything, that has all parts."""
-    import dataclasses
-
     settings = dataclasses.replace(
         rl_push.PRESETS["smoke"],
         n_episodes=200,
@@ -204,7 +217,7 @@ def test_the_page_shows_trials_and_speed():
     sea |= {"findings": [], "tables": [], "title": "Sea"}
     text = rl_page({"table-deep-sea": sea}, beside, "pictures")
     assert "| 1 | 3 | 0.1 | 10,000 | 0.01 * | 1,200, > 1,500 | 7 |" in text
-    assert "| randomised priors, rate 0.01 | 2.27 | - |" in text
+    assert "| randomised priors, rate 0.01 * | 2.27 | - |" in text
     assert "| 32 nodes | 60.0 ms | 24.0 ms | 44.0 ms | met |" in text
     assert "| 50 nodes | 74.0 ms | 51.0 ms | 75.0 ms | missed |" in text
     assert "| a | 19 x | at least 20 x | missed |" in text

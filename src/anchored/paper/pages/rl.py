@@ -51,10 +51,14 @@ def _tried(record: Mapping[str, Any]) -> list[list[str]]:
     for name, choice in record["choices"].items():
         about = [f"{choice[key]:g}" for key in ("first_var", "prior_scale", "noise_var")]
         about.append(f"{choice['capacity']:,}")
-        rate = f"{choice['learning_rate']:g}" + (" *" if choice["in_prior_units"] else "")
         shown = [", ".join(runs.get((m, name, size), ["-"])) for m, size in columns]
-        rows.append([*about, rate, *shown])
+        rows.append([*about, _rate(choice), *shown])
     return rows
+
+
+def _rate(choice: Mapping[str, Any]) -> str:
+    """The learning rate; a star marks steps in units of the prior's scale."""
+    return f"{choice['learning_rate']:g}" + (" *" if choice["in_prior_units"] else "")
 
 
 def _tried_columns(record: Mapping[str, Any]) -> list[str]:
@@ -73,10 +77,10 @@ def _drift(record: Mapping[str, Any]) -> list[list[str]]:
     rows = []
     for label, looks in record["drift"].items():
         method, name = label.split("/")
-        rate = record["choices"][name]["learning_rate"]
+        rate = _rate(record["choices"][name])
         shown = [
             "-" if look["spread_unseen"] is None else f"{look['spread_unseen']:.2f}"
             for look in looks
         ]
-        rows.append([f"{method.replace('-', ' ')}, rate {rate:g}", *shown])
+        rows.append([f"{method.replace('-', ' ')}, rate {rate}", *shown])
     return rows

@@ -21,8 +21,8 @@ from anchored.rl.q_agent import Played, QAgent
 from anchored.rl.q_settings import QSettings
 
 _SHARE = 0.1  # of the episodes that must have the treasure
-_FAST = "-fast"
-_LINES = (*SERIES, (GREY, "x"))
+_FAST, _UNITS = "-fast", "-units"
+_LINES = (*SERIES, (GREY, "x"), ("black", "*"))
 _SLOW = ("bootstrap", "plain")  # a run that finds nothing takes longest: these come last
 _TREASURE = 0.5  # a total above has it
 _MANY_SEEDS = 10  # of a size that counts by itself
@@ -34,6 +34,7 @@ class Settings:
 
     methods: tuple[str, ...] = (
         "anchored",
+        "anchored-units",
         "randomised-priors",
         "anchored-fast",
         "randomised-priors-fast",
@@ -45,7 +46,7 @@ class Settings:
     n_seeds: int = 10
     n_episodes: int = 2000
     large: tuple[int, ...] = (30, 40, 50)  # for the two of `TUNED` alone
-    large_seeds: int = 1
+    large_seeds: tuple[int, ...] = (10, 1, 1)
     large_episodes: int = 10_000
     n_members: int = 20
     hidden: tuple[int, ...] = (50, 50)
@@ -57,15 +58,19 @@ class Settings:
     noise_var: float = 0.01
     first_var: float = 0.01  # of the weights of a cell and of the biases, for all methods
     prior_scale: float = 30.0
+    unit_rate: float = 0.01  # of steps in units of the prior's scale, with a prior of their own
+    unit_first_var: float = 1.0
+    unit_prior_scale: float = 10.0
     epsilon: float = 0.05
 
 
-# Each with the rate that suited it, in as many trials of either: `docs/reinforcement_learning.md`.
-TUNED = ("anchored", "randomised-priors" + _FAST)
+# Each with what suited it, in as many trials of either: `docs/reinforcement_learning.md`.
+TUNED = ("anchored" + _UNITS, "randomised-priors" + _FAST)
 ABOUT = CATALOGUE["table-deep-sea"]
 PRESETS = ABOUT.presets_of(Settings())
 METHODS = {
     "anchored": "anchored",
+    "anchored-units": "anchored, steps in units of the prior",
     "randomised-priors": "randomised priors",
     "anchored-fast": "anchored, faster rate",
     "randomised-priors-fast": "randomised priors, faster rate",
@@ -78,8 +83,8 @@ METHODS = {
 def agent_of(s: Settings, method: str) -> QSettings:
     """What makes the methods different; all else is alike."""
     single, plain = method == "epsilon-greedy", method in ("plain", "epsilon-greedy")
-    return QSettings(
-        method="unconstrained" if plain else method.removesuffix(_FAST),
+    made = QSettings(
+        method="unconstrained" if plain else method.removesuffix(_FAST).removesuffix(_UNITS),
         n_members=1 if single else s.n_members,
         epsilon=s.epsilon if single else 0.0,
         hidden=s.hidden,
@@ -94,6 +99,10 @@ def agent_of(s: Settings, method: str) -> QSettings:
         first_var=s.first_var,
         prior_scale=s.prior_scale,
     )
+    if not method.endswith(_UNITS):
+        return made
+    prior = {"first_var": s.unit_first_var, "prior_scale": s.unit_prior_scale}
+    return dataclasses.replace(made, in_prior_units=True, learning_rate=s.unit_rate, **prior)
 
 
 def plan(s: Settings, context: Context) -> list[Cell]:
@@ -102,7 +111,8 @@ def plan(s: Settings, context: Context) -> list[Cell]:
     few, last = ([m for m in methods if m in some] for some in (TUNED, _SLOW))
     first = [m for m in methods if m not in last]
     runs = [(size, seed, m) for size in s.sizes for seed in range(n_seeds) for m in first]
-    runs += [(size, seed, m) for size in s.large for seed in range(s.large_seeds) for m in few]
+    many = zip(s.large, s.large_seeds, strict=False)
+    runs += [(size, seed, m) for size, n in many for seed in range(n) for m in few]
     runs += [(size, seed, m) for seed in range(n_seeds) for size in s.sizes for m in last]
     cells = []
     for size, seed, method in runs:
@@ -182,7 +192,10 @@ def pairs(record: Record) -> list[dict]:
     runs, found = by_method(record), []
     rates = (("", "at the published rate"), (_FAST, "at a rate five times as high"))
     compared = [((f"anchored{r}", f"randomised-priors{r}"), words) for r, words in rates]
-    for both, words in ((TUNED, "of each method at its best rate in trials"), *compared):
+    for both, words in (
+        (TUNED, "of each method with the settings that suited it in trials"),
+        *compared,
+    ):
         if set(both) <= set(runs):
             shared = set.intersection(*(cells_of(runs[method]) for method in both))
             found.append({"rate": words, **_compared(runs, both, shared)})
@@ -237,7 +250,7 @@ def _shown(of_seed: dict[int, dict] | None) -> str:
 
 def findings(record: Record) -> list[str]:
     runs = by_method(record)
-    asked = runs.get("anchored", {}).get(20, {}).values()
+    asked = runs.get(TUNED[0], {}).get(20, {}).values()
     largest = {
         method: max(
             (
