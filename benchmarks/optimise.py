@@ -50,9 +50,7 @@ TRIED = {
     "TPE": rivals.tpe,
     "GP-EI": rivals.sklearn_gp,
     "twin, one layer, EI": rivals.anchored(_OLD, "improvement"),
-    "twin, two layers, EI": rivals.anchored(
-        Twin((50, 50), BEFORE, False, False), "improvement"
-    ),
+    "twin, two layers, EI": rivals.anchored(Twin((50, 50), BEFORE, False, False), "improvement"),
     "twin, one layer, Thompson": rivals.anchored(_OLD, "thompson"),
     "networks, EI": rivals.anchored(_NETWORKS, "improvement"),
     "networks, Thompson": rivals.anchored(_NETWORKS, "thompson"),
