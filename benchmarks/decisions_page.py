@@ -100,13 +100,13 @@ other settings (ranks and logarithms of values, a kernel of constant variance, t
 spreads) were not kept. `python -m benchmarks.optimise --settle` has the settings shown here and
 adds missing runs."""
     last = """That default was slow near a minimum: its functions have kinks, and the search ended
-its climbs with steps of 0.0005. In a third step the climbs became finer, and cosines were added to
-the twin, with more functions to judge by. Also tried, with one to four of the same seeds: cosines alone and
-Gaussian cosines (worse), error functions, two twins averaged by their evidence or used by turns,
-longer cosines, more noise, wider relevances (no clear difference). The choice was by the mean rank
-over all functions and seeds; the difference in rank is small, and where values form one large bowl
-the twin without cosines is better. A script made this record while we chose;
-`python -m benchmarks.optimise --waves` has its two settings and adds missing runs."""
+its climbs with steps of 0.0005. In a third step the climbs became finer, and cosines were added
+to the twin, with more functions to judge by. Also tried, with one to four of the same seeds:
+cosines alone and Gaussian cosines (worse), error functions, two twins averaged by their evidence
+or used by turns, longer cosines, more noise, wider relevances (no clear difference). The choice
+was by the mean rank over all functions and seeds; the difference in rank is small, and where
+values form one large bowl the twin without cosines is better. A script made this record while we
+chose; `python -m benchmarks.optimise --waves` has its two settings and adds missing runs."""
     first = regret_table(collected(FOLDER / "develop.json", DEVELOP, TRIED), TRIED)
     second = regret_table(collected(FOLDER / "settle.json", SETTLE, SETTLED), SETTLED)
     runs = collected(FOLDER / "waves.json", WAVES, WITH_WAVES)
