@@ -1,7 +1,7 @@
 """Functions to minimise, for the benchmarks of `anchored.decisions`.
 
-The surrogate was chosen on `DEVELOP`, its hyperpriors on `SETTLE`; what is reported is measured on
-`REPORTED`.
+The surrogate was chosen on `DEVELOP`, its hyperpriors on `SETTLE`, its cosines on `WAVES`; what is
+reported is measured on `REPORTED`.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from anchored.datasets.uci import load_uci
 from anchored.decisions import Category, Float, Integer, Space
 from benchmarks.thompson import OPTIMUM as HARTMANN_OPTIMUM
 from benchmarks.thompson import hartmann
@@ -66,9 +67,20 @@ def styblinski(u: np.ndarray) -> np.ndarray:
     return 0.5 * np.sum(x**4 - 16 * x**2 + 5 * x, axis=1)
 
 
+def goldstein_price(u: np.ndarray) -> np.ndarray:
+    x, y = 4 * u[:, 0] - 2, 4 * u[:, 1] - 2
+    valley = 19 - 14 * x + 3 * x**2 - 14 * y + 6 * x * y + 3 * y**2
+    other = 18 - 32 * x + 12 * x**2 + 48 * y - 36 * x * y + 27 * y**2
+    return (1 + (x + y + 1) ** 2 * valley) * (30 + (2 * x - 3 * y) ** 2 * other)
+
+
+def camel(u: np.ndarray) -> np.ndarray:
+    x, y = 6 * u[:, 0] - 3, 4 * u[:, 1] - 2
+    return (4 - 2.1 * x**2 + x**4 / 3) * x**2 + x * y + (4 * y**2 - 4) * y**2
+
+
 _rng = np.random.default_rng(5)
 _BOTTOM = _rng.uniform(0.25, 0.75, 8)
-_NARROW, _TOPS = 10 ** _rng.uniform(-1, 1.2, (4, 5)), _rng.uniform(0.1, 0.9, (4, 5))
 
 
 def moved_ackley(u: np.ndarray) -> np.ndarray:
@@ -76,17 +88,23 @@ def moved_ackley(u: np.ndarray) -> np.ndarray:
     return ackley(u - _BOTTOM + 0.5)
 
 
-def bumps(u: np.ndarray) -> np.ndarray:
-    """Four random bumps of five inputs, alike Hartmann's."""
-    far = np.sum(_NARROW * (u[:, None] - _TOPS) ** 2, axis=-1)
-    return -np.exp(-far) @ np.array([1.0, 1.2, 3.0, 3.2])
+def bumps(rng: np.random.Generator, dim: int) -> Callable:
+    """Four random bumps, alike Hartmann's."""
+    narrow, tops = 10 ** rng.uniform(-1, 1.2, (4, dim)), rng.uniform(0.1, 0.9, (4, dim))
+
+    def function(u: np.ndarray) -> np.ndarray:
+        far = np.sum(narrow * (u[:, None] - tops) ** 2, axis=-1)
+        return -np.exp(-far) @ np.array([1.0, 1.2, 3.0, 3.2])
+
+    return function
 
 
+_UCI = ("boston", "yacht")
 _STYBLINSKI = -39.16616570377142  # of each dimension
 
 
 def boosted_trees(table: str, n_rows: int) -> Problem:
-    """Settings of HistGradientBoosting on a table that scikit-learn brings: error in 3 folds."""
+    """Settings of HistGradientBoosting on a table of scikit-learn or UCI: error in 3 folds."""
     space = Space(
         {
             "learning_rate": Float(0.005, 1.0, log=True),
@@ -105,7 +123,10 @@ def boosted_trees(table: str, n_rows: int) -> Problem:
 def _table(table: str, n_rows: int):
     from sklearn import datasets
 
-    x, y = getattr(datasets, f"load_{table}")(return_X_y=True)
+    if table in _UCI:
+        x, y = load_uci(table)
+    else:
+        x, y = getattr(datasets, f"load_{table}")(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))[:n_rows]
     return x[order], y[order]
 
@@ -118,7 +139,7 @@ def _trees_error(table: str, n_rows: int, point: dict[str, Any]) -> float:
     settings = dict(point)
     growth = settings.pop("growth")
     settings["max_depth"] = None if growth == "leaves" else int(growth[-1])
-    classes = table != "diabetes"
+    classes = table not in ("diabetes", *_UCI)
     make = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     scoring = "neg_log_loss" if classes else "neg_root_mean_squared_error"
     model = make(**settings, early_stopping=False, random_state=0)
@@ -134,8 +155,17 @@ DEVELOP = {
 }
 SETTLE = DEVELOP | {
     "Ackley-8, moved": _cube(moved_ackley, 8, 0.0, 60),
-    "Bumps-5": _cube(bumps, 5, None, 50),
+    "Bumps-5": _cube(bumps(_rng, 5), 5, None, 50),
     "trees, wine": boosted_trees("wine", 178),
+}
+WAVES = SETTLE | {
+    "Goldstein-Price-2": _cube(goldstein_price, 2, 3.0, 40),
+    "Camel-2": _cube(camel, 2, -1.0316284534898774, 30),
+    "Bumps-6, a": _cube(bumps(np.random.default_rng(11), 6), 6, None, 60),
+    "Bumps-6, b": _cube(bumps(np.random.default_rng(12), 6), 6, None, 60),
+    "Bumps-6, c": _cube(bumps(np.random.default_rng(13), 6), 6, None, 60),
+    "trees, boston": boosted_trees("boston", 250),
+    "trees, yacht": boosted_trees("yacht", 200),
 }
 REPORTED = {
     "Branin": _cube(branin, 2, 0.39788735772973816, 40),

@@ -31,7 +31,7 @@ def test_moments_are_those_of_the_exact_gp(known):
     with jax.enable_x64(True):
         moments = fitted.moments()
         mean, scale = map(np.asarray, moments(z))
-    exact = gp.condition(fitted._kernel, known.x, known.y, fitted.tuned.noise_var).predict(z)
+    exact = gp.condition(fitted.tuned.kernel, known.x, known.y, fitted.tuned.noise_var).predict(z)
     np.testing.assert_allclose(mean, exact.mean[:, 0], rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(scale**2, exact.epistemic_var[:, 0], rtol=1e-4, atol=1e-9)
     assert moments.x.shape == (capacity(20), 3) == (32, 3)
@@ -52,18 +52,33 @@ def test_drawn_functions_have_the_moments_of_the_gp(known):
     assert np.abs(ratio - 1).max() < 4 * np.sqrt(2 / n)
 
 
-def test_draws_of_two_layers_have_the_covariance_of_the_kernel(known):
+@pytest.mark.parametrize("twin", [Twin(), Twin((50, 50)), Twin(waves=False)], ids=str)
+def test_random_networks_have_the_covariance_of_the_kernel(known, twin):
     from anchored.decisions.surrogate import _draw_networks, _values
 
-    fitted = Twin((50, 50)).fit(known, (0,), 1)
+    fitted = twin.fit(known, (0,), 1)
     with jax.enable_x64(True):
-        layers = _draw_networks(np.random.default_rng(0), fitted._kernel, 3, 600)
+        layers = _draw_networks(np.random.default_rng(0), fitted.tuned.kernel, 3, 600)
         values = np.asarray(_values(layers, known.x[:4]))
-        exact = np.asarray(fitted._kernel.covariance(known.x[:4], known.x[:4]))
+        exact = np.asarray(fitted.tuned.kernel.covariance(known.x[:4], known.x[:4]))
     found = values.T @ values / len(values)
     # A product of normals has a standard deviation of at most sqrt(2) times the variances.
     error = np.sqrt(2 / len(values)) * np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
     assert np.abs((found - exact) / error).max() < 4
+
+
+def test_cosines_make_a_smooth_function_known_sooner():
+    x, z = np.linspace(-1, 1, 14)[:, None], np.linspace(-1, 1, 101)[:, None]
+    errors = []
+    for twin in (Twin(), Twin(waves=False)):
+        with jax.enable_x64(True):
+            mean, _ = twin.fit(Known(x, _smooth(x), (0,)), (0,), 1).moments()(z)
+        errors.append(np.sqrt(np.mean(np.square(np.asarray(mean) - _smooth(z)))))
+    assert errors[0] < 0.5 * errors[1]
+
+
+def _smooth(x):
+    return np.sqrt(2) * np.sin(4 * x[:, 0])
 
 
 def test_a_column_without_effect_has_little_relevance(known):

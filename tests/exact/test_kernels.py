@@ -11,7 +11,7 @@ from anchored import MLP, Prior
 from anchored.core.priors import draw_anchors
 from anchored.exact import kernels
 from anchored.exact.gp import twin
-from anchored.exact.kernels import EXACT, Kernel
+from anchored.exact.kernels import EXACT, Kernel, Waves
 
 POINTS = arrays(np.float64, (5, 2), elements=st.floats(-3, 3))
 
@@ -129,3 +129,16 @@ def test_no_twin_is_explained():
         twin(MLP((8,)), prior.with_leaf("1/weight", variance=np.arange(1.0, 9.0)[:, None]))
     with pytest.raises(TypeError, match="Only an `MLP` has a known infinite-width twin"):
         twin(object(), prior)
+
+
+def test_cosines_have_the_kernel_of_matern(rng):
+    from sklearn.gaussian_process.kernels import Matern
+
+    x1, x2, lengths = rng.normal(size=(6, 3)), rng.normal(size=(4, 3)), np.array([0.5, 1.0, 3.0])
+    with jax.enable_x64(True):
+        waves = Waves(2.0, 1 / lengths**2)
+        found, same = waves.covariance(x1, x2), waves.covariance(x1, x1)
+        variance, slope = waves.variance(x1), jax.jacobian(waves.covariance)(x1, x1)
+    np.testing.assert_allclose(found, 2 * Matern(lengths, nu=2.5)(x1, x2), rtol=1e-12)
+    np.testing.assert_allclose(np.diag(same), variance)
+    assert np.isfinite(slope).all()

@@ -25,9 +25,9 @@ from anchored.typing import Array
 _N_SPREAD, _N_NEAR = 1_024, 512  # candidates all over the space, and near the best points
 _N_STARTS = 8
 _CLIMB_STEPS = 60
-_STEPS = (0.05, 5e-4)  # of a climb, first and last, in shares of the space
+_STEPS = (0.05, 1e-5)  # of a climb, first and last, in shares of the space
 _SWAPS = 40  # changes of whole numbers and categories that are tried
-_NEAR = (0.2, 0.05, 0.01)  # deviations of candidates near the best points
+_NEAR = (0.2, 0.05, 0.01, 0.002)  # deviations of candidates near the best points
 _BREACH = 10.0  # what a deviation beyond a constraint costs a drawn function
 
 

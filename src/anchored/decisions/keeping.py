@@ -11,7 +11,7 @@ from anchored._json import Fields, is_number, parsed
 from anchored.decisions.space import Category, Dimension, Float, Integer, Space
 from anchored.decisions.surrogate import Hyperpriors, Networks, Surrogate, Twin
 
-_FORMAT = "anchored optimiser 2"
+_FORMAT = "anchored optimiser 3"
 _SURROGATES: dict[str, Any] = {"Twin": Twin, "Networks": Networks}
 
 

@@ -1,13 +1,16 @@
 """What is believed of an unknown function after some values of it: coherent functions to draw.
 
-`Twin` is the exact Gaussian process of an infinitely wide network. A draw from it is a wide random
-network f plus a correction by the observed values (Matheron's rule),
+`Twin` is the exact Gaussian process of an infinitely wide network, to which a layer of cosines is
+added: rectifiers have kinks and go on in straight lines, cosines are smooth and know no far away.
+A draw from it is a wide random network f plus a correction by the observed values (Matheron's
+rule),
 
     f(x) + k(x, X) C^-1 (y - f(X) - e),   e ~ N(0, noise)
 
 so it can be evaluated, and differentiated, anywhere. `Networks` are the trained members of an
-ensemble, of which each is a function. Prior, relevances and noise of both are those of highest
-evidence of the twin, under hyperpriors for few rows: much of what is optimised has little noise.
+ensemble, of which each is a function; they have no cosines. Prior, relevances and noise of both are
+those of highest evidence of the twin, under hyperpriors for few rows: much of what is optimised has
+little noise.
 Values are first brought near a normal distribution (`normalised`). Otherwise one value far below
 all others is best explained as noise, and nothing is learned from it.
 """
@@ -29,7 +32,7 @@ from anchored.core.training import Schedule
 from anchored.errors import bad_value, unknown_name
 from anchored.exact import gp
 from anchored.exact.evidence import NOISE_RANGE, one_blas_thread
-from anchored.exact.kernels import Kernel
+from anchored.exact.kernels import Kernel, Sum, Waves
 from anchored.typing import Array, Params
 
 _LEAST_CAPACITY = 32
@@ -60,12 +63,16 @@ class Hyperpriors:
     steepness : variance of its weights beside that of its biases, of all columns alike.
     relevance : the same of each column beside the others.
     noise_var : of standardised values.
+    wave_var : prior variance of the sum of all cosines.
+    wave_steepness : squared scale of their weights, summed over columns of relevance 1.
     """
 
     first_var: tuple[float, float] = (3.0, 2.0)
     steepness: tuple[float, float] = (1.0, 1.0)
     relevance: tuple[float, float] = (1.0, 0.7)
     noise_var: tuple[float, float] = (1e-4, 1.0)
+    wave_var: tuple[float, float] = (1.0, 1.0)
+    wave_steepness: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -74,9 +81,10 @@ class Hyperpriors:
                 raise bad_value(field.name, pair, "a centre and a spread, both above 0")
             object.__setattr__(self, field.name, pair)
 
-    def of(self, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
-        """Centres and spreads of all logarithms, the noise last."""
-        parts = [self.first_var, self.steepness, *[self.relevance] * n_columns, self.noise_var]
+    def of(self, n_columns: int, waves: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Centres and spreads of all logarithms: those of cosines first, the noise last."""
+        parts = [self.wave_var, self.wave_steepness] if waves else []
+        parts += [self.first_var, self.steepness, *[self.relevance] * n_columns, self.noise_var]
         return np.log([centre for centre, _ in parts]), np.array([spread for _, spread in parts])
 
 
@@ -87,6 +95,7 @@ class Tuned:
     first_var: float
     relevance: np.ndarray  # [feature], times the steepness
     noise_var: float
+    kernel: Kernel | Sum
 
 
 def normalised(values: np.ndarray) -> np.ndarray:
@@ -116,26 +125,33 @@ def capacity(n_rows: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Family:
-    """The kernel as a function of the logarithms of first_var, steepness and relevances."""
+    """The kernel as a function of the logarithms of `Hyperpriors.of`, without the noise."""
 
     columns: tuple[int, ...]
     hidden: tuple[int, ...]
+    waves: bool
 
-    def __call__(self, logs) -> Kernel:
-        n_columns = max(self.columns) + 1
-        relevance = jnp.exp(logs[1] + logs[2:])[np.array(self.columns)]
-        return Kernel.paper(jnp.exp(logs[0]), n_columns, self.hidden, "relu", relevance)
+    def __call__(self, logs) -> Kernel | Sum:
+        n_columns, of_feature = max(self.columns) + 1, np.array(self.columns)
+        first_var, steepness, *_ = logs[2:] if self.waves else logs
+        relevance = logs[-n_columns:][of_feature]
+        network = Kernel.paper(
+            jnp.exp(first_var), n_columns, self.hidden, "relu", jnp.exp(steepness + relevance)
+        )
+        if not self.waves:
+            return network
+        return Sum(network, Waves(jnp.exp(logs[0]), jnp.exp(logs[1] + relevance) / n_columns))
 
 
 @one_blas_thread
-def tune(known: Known, hidden: tuple[int, ...], hyper: Hyperpriors) -> Tuned:
+def tune(known: Known, hidden: tuple[int, ...], hyper: Hyperpriors, waves: bool = False) -> Tuned:
     """Prior, relevances and noise by the evidence of the twin, on the latest rows if many."""
-    family, n_columns = _Family(known.columns, hidden), max(known.columns) + 1
+    family, n_columns = _Family(known.columns, hidden, waves), max(known.columns) + 1
     x, y = known.x[-_TUNED_ROWS:], known.y[-_TUNED_ROWS:]
     room = capacity(len(x))
     rows, targets = _filled(x, room), _filled(y[:, None], room)
     weight = np.where(np.arange(room) < len(x), 1.0, _NO_WEIGHT)
-    centre, spread = hyper.of(n_columns)
+    centre, spread = hyper.of(n_columns, waves)
 
     def negative(theta: np.ndarray):
         value, in_kernel, in_noise = gp.evidence_gradient(
@@ -149,8 +165,12 @@ def tune(known: Known, hidden: tuple[int, ...], hyper: Hyperpriors) -> Tuned:
     found = optimize.minimize(
         negative, centre, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _TRIALS}
     ).x
-    relevance = np.exp(found[1] + found[2:-1])[np.array(known.columns)]
-    return Tuned(float(np.exp(found[0])), relevance, float(np.exp(found[-1])))
+    with jax.enable_x64(True):
+        kernel = family(jnp.asarray(found[:-1]))
+    network = kernel.network if isinstance(kernel, Sum) else kernel
+    first_var = float(network.bias_var)
+    relevance = np.asarray(network.weight_var) * n_columns / first_var
+    return Tuned(first_var, relevance, float(np.exp(found[-1])), kernel)
 
 
 def _filled(array: np.ndarray, size: int) -> np.ndarray:
@@ -162,7 +182,7 @@ def _filled(array: np.ndarray, size: int) -> np.ndarray:
 class TwinMoments:
     """Mean and deviation of the twin's functions at any features; rows without weight are 0."""
 
-    kernel: Kernel
+    kernel: Kernel | Sum
     x: Any  # [row, feature]
     alpha: Any  # [row]
     half: Any  # [row, row], inverse of the Cholesky factor
@@ -180,21 +200,23 @@ class TwinMoments:
 class TwinFunctions:
     """Functions drawn from the twin: stacked, axis 0 is the function."""
 
-    kernel: Kernel  # the same for all
+    kernel: Kernel | Sum  # the same for all
     x: Any
-    layers: Any  # weights and biases [function, ...] of the random networks
+    drawn: Any  # weights and biases [function, ...] of the random networks and their cosines
     alpha: Any  # [function, row]
     shared: ClassVar[tuple[str, ...]] = ("kernel", "x")
 
     def __call__(self, z: Array) -> Array:
         """Values of one function at z [row, feature]."""
-        return _random_network(self.layers, z) + self.kernel.covariance(z, self.x) @ self.alpha
+        return _random_network(self.drawn, z) + self.kernel.covariance(z, self.x) @ self.alpha
 
 
-def _random_network(layers: Params, z: Array) -> Array:
+def _random_network(drawn: tuple[Params, Params], z: Array) -> Array:
+    layers, waves = drawn
+    total = sum(jnp.cos(z @ weight + phase) @ last for weight, phase, last in waves)
     for weight, bias in layers[:-1]:
         z = jnp.maximum(z @ weight + bias, 0.0)
-    return z @ layers[-1]
+    return z @ layers[-1] + total
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,34 +229,32 @@ class Twin:
     hyperpriors : what is believed of the function before any value. For values with much noise
         ``Hyperpriors(noise_var=(0.1, 1.0))`` begins nearer to the truth.
     normalise : whether values are brought near a normal distribution.
+    waves : whether a layer of cosines is added to the network.
     """
 
     hidden: tuple[int, ...] = (50,)
     hyperpriors: Hyperpriors = Hyperpriors()
     normalise: bool = True
+    waves: bool = True
 
     def fit(self, known: Known, seed: tuple[int, ...], n_functions: int) -> "FittedTwin":
-        tuned = tune(known, self.hidden, self.hyperpriors)
-        return FittedTwin(known, tuned, self.hidden, seed, n_functions)
+        tuned = tune(known, self.hidden, self.hyperpriors, self.waves)
+        return FittedTwin(known, tuned, seed, n_functions)
 
 
 class FittedTwin:
     """A twin and the rows it has seen."""
 
-    def __init__(self, known: Known, tuned: Tuned, hidden, seed, n_functions: int):
+    def __init__(self, known: Known, tuned: Tuned, seed, n_functions: int):
         self._known, self._seed, self._n, self.tuned = known, seed, n_functions, tuned
-        family = _Family(known.columns, hidden)
-        by_column = [tuned.relevance[known.columns.index(c)] for c in range(max(known.columns) + 1)]
-        with jax.enable_x64(True):
-            self._kernel = family(jnp.log(jnp.asarray([tuned.first_var, 1.0, *by_column])))
-        self._gp = gp.condition(self._kernel, known.x, known.y, tuned.noise_var)
+        self._gp = gp.condition(tuned.kernel, known.x, known.y, tuned.noise_var)
         self._room = capacity(len(known.y))
 
     def moments(self) -> TwinMoments:
         half = linalg.solve_triangular(self._gp.factors[0], np.eye(len(self._known.y)), lower=True)
         spare = self._room - len(half)
         return TwinMoments(
-            self._kernel,
+            self.tuned.kernel,
             _filled(self._known.x, self._room),
             _filled(self._gp.alphas[:, 0], self._room),
             np.pad(half, (0, spare)),
@@ -245,19 +265,24 @@ class FittedTwin:
         """Draws of the posterior, by Matheron's rule."""
         rng, known = np.random.default_rng([*self._seed, 1]), self._known
         with jax.enable_x64(True):
-            layers = _draw_networks(rng, self._kernel, known.x.shape[1], self._n)
-            prior = np.asarray(_values(layers, _filled(known.x, self._room)))[:, : len(known.y)]
+            drawn = _draw_networks(rng, self.tuned.kernel, known.x.shape[1], self._n)
+            prior = np.asarray(_values(drawn, _filled(known.x, self._room)))[:, : len(known.y)]
         noise = rng.normal(size=prior.shape) * np.sqrt(self.tuned.noise_var)
         alpha = linalg.cho_solve((self._gp.factors[0], True), (known.y - prior - noise).T).T
         alpha = np.pad(alpha, [(0, 0), (0, self._room - len(known.y))])
-        return TwinFunctions(self._kernel, _filled(known.x, self._room), layers, alpha)
+        return TwinFunctions(self.tuned.kernel, _filled(known.x, self._room), drawn, alpha)
 
 
 _values = jax.jit(jax.vmap(_random_network, in_axes=(0, None)))
 
 
-def _draw_networks(rng: np.random.Generator, kernel: Kernel, n_features: int, n: int) -> Params:
+def _draw_networks(
+    rng: np.random.Generator, kernel: Kernel | Sum, n_features: int, n: int
+) -> tuple[Params, Params]:
     """Random networks whose covariance is the kernel, as wide as time allows."""
+    if isinstance(kernel, Sum):
+        layers, _ = _draw_networks(rng, kernel.network, n_features, n)
+        return layers, (_draw_waves(rng, kernel.waves, n_features, n),)
     variances = [(kernel.bias_var, kernel.weight_var), *kernel.later]
     width = _WIDTH if len(variances) == 2 else _WIDTH // 4
     layers, n_in = [], n_features
@@ -269,7 +294,17 @@ def _draw_networks(rng: np.random.Generator, kernel: Kernel, n_features: int, n:
         layers.append((weight, bias[:, None]))
         n_in = width
     scale = np.sqrt(np.asarray(variances[-1][1]) / n_in)
-    return (*layers, rng.normal(size=(n, n_in)) * scale)
+    return (*layers, rng.normal(size=(n, n_in)) * scale), ()
+
+
+def _draw_waves(rng: np.random.Generator, kernel: Waves, n_features: int, n: int) -> Params:
+    """Weights, phases and output weights of random cosines."""
+    tails = np.sqrt(rng.chisquare(kernel.dof, size=(n, 1, _WIDTH)) / kernel.dof)
+    scale = np.sqrt(np.asarray(kernel.weight_var))[:, None]
+    weight = scale * rng.normal(size=(n, n_features, _WIDTH)) / tails
+    phase = rng.uniform(0, 2 * np.pi, size=(n, 1, _WIDTH))
+    last = rng.normal(size=(n, _WIDTH)) * np.sqrt(2 * np.asarray(kernel.output_var) / _WIDTH)
+    return weight, phase, last
 
 
 @jax.tree_util.register_dataclass

@@ -18,7 +18,7 @@ from anchored.core.networks import MLP
 from anchored.core.priors import Prior
 from anchored.core.rows import padded_size
 from anchored.errors import unknown_name
-from anchored.exact.kernels import EXACT, Kernel
+from anchored.exact.kernels import EXACT, Kernel, Sum
 from anchored.prediction.predictive import Predictive
 from anchored.typing import Array, Network
 
@@ -68,7 +68,7 @@ def _layer_variances(index: int, scale: dict) -> tuple[float, np.ndarray, int]:
 class GP:
     """A Gaussian process conditioned on data; make one with `condition`."""
 
-    kernel: Kernel
+    kernel: Kernel | Sum
     noise_var: np.ndarray  # [out]
     x: np.ndarray  # [batch, feature]
     factors: tuple[np.ndarray, ...]  # lower Cholesky factor of C for each output
@@ -101,7 +101,7 @@ class GP:
         return np.stack(draws, axis=-1)
 
 
-def condition(kernel: Kernel, x, y, noise_var, weight=None) -> GP:
+def condition(kernel: Kernel | Sum, x, y, noise_var, weight=None) -> GP:
     """The Gaussian process given inputs [batch, feature] and targets [batch, out] or [batch]."""
     x, y, noise_var, weight = _as_float64(x, y, noise_var, weight)
     prior_cov = _covariance(kernel, x, x)
@@ -137,7 +137,7 @@ def evidence_of(prior_cov: np.ndarray, y: np.ndarray, noise_var, weight: np.ndar
 
 
 def evidence_gradient(
-    make_kernel: Callable[[Array], Kernel], theta: np.ndarray, x, y, noise_var, weight=None
+    make_kernel: Callable[[Array], Kernel | Sum], theta: np.ndarray, x, y, noise_var, weight=None
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Evidence of ``make_kernel(theta)``, its gradient in theta and in log noise_var.
 
@@ -217,13 +217,13 @@ def _as_float64(x, y, noise_var, weight):
 # Kernels are computed for one of a few numbers of rows, so that few programs serve any number.
 
 
-def _covariance(kernel: Kernel, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+def _covariance(kernel: Kernel | Sum, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     with jax.enable_x64(True):
         found = np.asarray(_compiled_covariance(kernel, _filled(x1), _filled(x2)))
     return found[: len(x1), : len(x2)]
 
 
-def _variance(kernel: Kernel, x: np.ndarray) -> np.ndarray:
+def _variance(kernel: Kernel | Sum, x: np.ndarray) -> np.ndarray:
     with jax.enable_x64(True):
         return np.asarray(_compiled_variance(kernel, _filled(x)))[: len(x)]
 
@@ -252,12 +252,12 @@ def _filled(x: np.ndarray) -> np.ndarray:
 
 
 @jax.jit
-def _compiled_covariance(kernel: Kernel, x1, x2):
+def _compiled_covariance(kernel: Kernel | Sum, x1, x2):
     return kernel.covariance(x1, x2)
 
 
 @jax.jit
-def _compiled_variance(kernel: Kernel, x):
+def _compiled_variance(kernel: Kernel | Sum, x):
     return kernel.variance(x)
 
 

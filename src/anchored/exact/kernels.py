@@ -10,6 +10,7 @@ al. 2018) and for erf (Williams 1996). Everything is one array expression; call 
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -138,3 +139,49 @@ class Kernel:
 
     def _first_variance(self, x: Array) -> Array:
         return self.bias_var + jnp.sum(x * x * self.weight_var, axis=-1)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Waves:
+    """Prior covariance of an infinitely wide layer of cosines with uniform phases.
+
+    Their weights are Student-t with 5 degrees of freedom, which makes it Matern's with nu = 5/2.
+
+    Parameters
+    ----------
+    output_var : variance of the sum of all cosines.
+    weight_var : squared scale of the weights of each feature: one over a squared length.
+    """
+
+    output_var: Number
+    weight_var: Number
+    dof: ClassVar[int] = 5
+
+    def covariance(self, x1: Array, x2: Array) -> Array:
+        """Covariance [batch1, batch2] between the outputs at two sets of inputs."""
+        square1, square2 = (jnp.sum(x * x * self.weight_var, axis=-1) for x in (x1, x2))
+        square = square1[:, None] + square2[None, :] - 2 * (x1 * self.weight_var) @ x2.T
+        far = jnp.sqrt(self.dof * jnp.maximum(square, 1e-18))
+        return self.output_var * (1 + far + far * far / 3) * jnp.exp(-far)
+
+    def variance(self, x: Array) -> Array:
+        """Variance [batch] of the output at each input."""
+        return self.output_var * jnp.ones(len(x))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Sum:
+    """Prior covariance of the sum of an infinitely wide network and a layer of cosines."""
+
+    network: Kernel
+    waves: Waves
+
+    def covariance(self, x1: Array, x2: Array) -> Array:
+        """Covariance [batch1, batch2] between the outputs at two sets of inputs."""
+        return self.network.covariance(x1, x2) + self.waves.covariance(x1, x2)
+
+    def variance(self, x: Array) -> Array:
+        """Variance [batch] of the output at each input."""
+        return self.network.variance(x) + self.waves.variance(x)
