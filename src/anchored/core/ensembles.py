@@ -211,9 +211,9 @@ def fit_ensemble(
 
     The anchor, initial draw and score noise of member j depend only on ``key`` and j, so member j
     is the same for every ``n_members``. A single member is a regularised network: its penalty is
-    centred on the prior mean. A member that diverges is trained once more from a new initial draw (or
-    from its ``start`` again), with the same anchor and a tenth of the rate; if it diverges again it is left out
-    (`Ensemble.dropped`).
+    centred on the prior mean. A member that diverges is trained once more from a new initial draw
+    (or from its ``start`` again), with the same anchor and a tenth of the rate; if it diverges
+    again it is left out (`Ensemble.dropped`).
 
     Parameters
     ----------

@@ -161,7 +161,8 @@ class OneByOne:
         run = _single_loop if self.looped else _single_steps
         n_members = n_members_of(state)
         if self.looped:  # compiled here, and not in every thread at once
-            run(body, *take_members((state, own), 0), shared, 0, 0)
+            member, mine = take_members((state, own), 0)
+            _single_loop(body, member, mine, shared, 0, 0)
         shares = _wrapped_around(n_members, n_steps, min(n_cores(), n_members))
         done: dict[tuple[int, int], Future] = {
             (part.member, part.end): Future() for share in shares for part in share

@@ -67,8 +67,8 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     members' spread, and the width that intervals need (`Predictive.interval`). There are five folds
     of four members (ten of three below 500 rows), each trained without the rows of its fold. From
     5,000 rows on, all members are trained without a fifth of the rows; then they continue with all
-    rows, for a third of the steps at a third of the rate. This step is skipped if ``noise_var`` is given or if there are
-    fewer than 10 rows.
+    rows, for a third of the steps at a third of the rate. This step is skipped if ``noise_var`` is
+    given or if there are fewer than 10 rows.
 
     Parameters
     ----------
