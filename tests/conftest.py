@@ -3,6 +3,7 @@
 Compiled programs are kept between runs, as the commands keep them (`anchored.cli.compile_cache`).
 """
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -19,6 +20,7 @@ from hypothesis import settings
 
 from anchored import Data
 
+MOST_MAPS = 20_000
 jax.config.update("jax_debug_key_reuse", True)
 settings.register_profile("anchored", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("anchored")
@@ -34,6 +36,19 @@ def offline(tmp_path_factory):
         patch.setenv("no_proxy", "127.0.0.1")
         patch.setattr("pooch.os_cache", lambda project: cache / project)
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs():
+    """Programs are dropped before they need more memory maps than Linux gives a process.
+
+    That is 65,530 by default. A process that has no more is ended by JAX in the midst of a test.
+    """
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.is_file() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

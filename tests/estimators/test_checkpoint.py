@@ -81,6 +81,23 @@ def test_a_killed_fit_ends_with_the_same_file(tmp_path, kill, kind, monkeypatch)
     assert not (tmp_path / "kept").exists()
 
 
+def test_a_killed_fit_of_many_rows_ends_with_the_same_file(tmp_path, kill, monkeypatch):
+    """Its members continue from those that did not see the fold."""
+    monkeypatch.setattr(AnchoredRegressor, "_matrix_rows", 100)
+    monkeypatch.setattr("anchored.tuning.MANY_ROWS", 100)
+    x, y = problem()
+    given = QUICK | {"hidden": 8}
+    whole = saved(AnchoredRegressor(**given).fit(x, y), tmp_path / "whole")
+    for name in ("folds", "continued"):
+        kill(name, 3)
+        with pytest.raises(Killed):
+            AnchoredRegressor(**given, checkpoint=tmp_path / "kept").fit(x, y)
+    kill("none", 0)
+    model = AnchoredRegressor(**given, checkpoint=tmp_path / "kept").fit(x, y)
+    assert saved(model, tmp_path / "killed") == whole
+    assert not (tmp_path / "kept").exists()
+
+
 @pytest.mark.parametrize("kind", [AnchoredRegressor, AnchoredClassifier])
 @pytest.mark.parametrize("own", [False, True])
 def test_what_is_known_of_the_evidence_is_not_computed_again(tmp_path, kind, own, monkeypatch):

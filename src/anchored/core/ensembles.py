@@ -211,9 +211,9 @@ def fit_ensemble(
 
     The anchor, initial draw and score noise of member j depend only on ``key`` and j, so member j
     is the same for every ``n_members``. A single member is a regularised network: its penalty is
-    centred on the prior mean. A member that diverges is trained once more from a new initial draw
-    (or from its ``start`` again), with the same anchor and a tenth of the rate; if it diverges
-    again it is left out (`Ensemble.dropped`).
+    centred on the prior mean. A member that diverges is trained once more from a new initial draw,
+    with the same anchor and a tenth of the rate; if it diverges again it is left out
+    (`Ensemble.dropped`).
 
     Parameters
     ----------
@@ -345,14 +345,12 @@ def _trained(
         state, turn = _with_noise(state, 0), partial(_with_noise, share=1)
     state, info = train(state, rows, schedule, on_check, turn, place, at_least)
     failed = np.flatnonzero(info.status == Status.DIVERGED)
-    if len(failed):  # once more, with the same anchor and a lower rate
-        if start is None:
-            key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
-            new = initial_params(network, key_again, [numbers[int(j)] for j in failed], data)
-            if drawn.hidden_fixed:
-                new = last_layer.with_hidden(new, take_members(drawn.own.centre, failed))
-            drawn = drawn._replace(start=put_members(drawn.start, failed, new))
-        new = take_members(drawn.start, failed)
+    if len(failed):  # once more, with a new initial draw, the same anchor and a lower rate
+        key_again = jax.random.fold_in(draw_keys(jax.random.clone(key))[1], _AGAIN)
+        new = initial_params(network, key_again, [numbers[int(j)] for j in failed], data)
+        if drawn.hidden_fixed:
+            new = last_layer.with_hidden(new, take_members(drawn.own.centre, failed))
+        drawn = drawn._replace(start=put_members(drawn.start, failed, new))
         slower = schedule.slower(_RETRY_RATE)
         inside = new if way is None else way.inner(new)
         again = _restarted(state, failed, inside, slower, rows.n_rows)

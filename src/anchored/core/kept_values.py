@@ -69,7 +69,7 @@ def keeping(checkpoint: Checkpoint | None) -> Iterator[None]:
 def kept(function: Callable[[Any], Any], about: Any, *arrays: Any) -> Callable[[Any], np.ndarray]:
     """A function of numbers that gives numbers, with its values kept inside `keeping`.
 
-    ``about``, a text, and ``arrays`` are all that decides them beside the argument.
+    A value depends on the argument, on ``arrays``, and on what the text ``about`` says.
     """
     values = _values.get()
     if values is None:

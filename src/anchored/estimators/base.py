@@ -198,18 +198,23 @@ class AnchoredEstimator(TakesRows):
         # Of many rows, all members leave out the same ones first, and then continue with all.
         others = self._others(key, model, range(n_members), folds, schedule)
         start = starts(others, range(n_members), folds)
-        if start is None:
-            ensemble = self._members(key, model, n_members, schedule, folds=every)
-            report_failures(ensemble, schedule)
-        else:
+        if start is not None:
             n_steps = -(-schedule.n_steps(model.data.n_rows) // tuning.WITH_ALL_ROWS)
             shorter = schedule.continued(n_steps, model.data.n_rows)
             shorter = shorter.slower(1 / tuning.WITH_ALL_ROWS)  # that of the last third
-            ensemble = self._members(key, model, n_members, shorter, folds=every, start=start)
-            report_failures(ensemble, schedule, others, numbers_in_folds(range(n_members), folds))
+            how = {"place": self._place("continued"), "start": start}
+            ensemble = self._members(key, model, n_members, shorter, folds=every, **how)
+            if not ensemble.retrained:  # a third of the steps is too few for a new draw
+                numbers = numbers_in_folds(range(n_members), folds)
+                report_failures(ensemble, schedule, others, numbers)
+                return ensemble, others
+        ensemble = self._members(key, model, n_members, schedule, folds=every)
+        report_failures(ensemble, schedule)
         return ensemble, others
 
-    def _members(self, key, model: Model, n_members: int, schedule: Schedule, **how) -> Ensemble:
+    def _members(
+        self, key, model: Model, n_members: int, schedule: Schedule, place=None, **how
+    ) -> Ensemble:
         with progress_bar(self.verbose, "Training") as on_check:
             return fit_ensemble(
                 jax.random.clone(key),
@@ -218,7 +223,7 @@ class AnchoredEstimator(TakesRows):
                 n_members=n_members,
                 schedule=schedule,
                 on_check=on_check,
-                checkpoint=Checkpoint.of(self.checkpoint),
+                checkpoint=Checkpoint.of(self.checkpoint) if place is None else place,
                 executor=as_executor(self.executor),
                 **how,
             )

@@ -100,7 +100,7 @@ class Conformal:
         return self._by_output(stated, lambda x, ours, theirs: np.interp(x, theirs, ours))
 
     def slope(self, stated: np.ndarray) -> np.ndarray:
-        """How fast stated scores grow with actual ones, at stated scores [..., out]."""
+        """The derivative of the stated score by the actual one, at stated scores [..., out]."""
 
         def slopes(x, ours, theirs):
             return (np.diff(theirs) / np.diff(ours))[np.searchsorted(theirs[1:-1], x)]

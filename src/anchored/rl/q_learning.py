@@ -295,5 +295,5 @@ learned = jax.jit(learn, static_argnums=0, donate_argnums=1)
 def evaluated(
     env: DiscreteEnvironment, settings: QSettings, state: QState, numbers: Array
 ) -> Curve:
-    """The curve [episode] of episodes of these numbers, by the mean of the members."""
+    """Play the episodes of these numbers by the mean of the members; their curve [episode]."""
     return curve_of(jax.vmap(lambda number: play(env, settings, state, number, True))(numbers))
