@@ -149,7 +149,7 @@ class _Heard:
 
 
 def joined_info(infos: list[TrainInfo]) -> TrainInfo:
-    """Of all members; looks that a diverged chunk did not have are not numbers."""
+    """One `TrainInfo` for all members; a chunk that ended early is NaN at the later checks."""
     steps = max((info.steps for info in infos), key=len)
     looks = [
         np.pad(info.objective, ((0, len(steps) - len(info.steps)), (0, 0)), constant_values=np.nan)

@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")  # of functions, other in every process
 
 
 def training_marks(state: EnsembleState, data: Data, schedule: Any, turn: Any) -> Marks:
-    """Of a training from ``state`` on, with or without a ``turn`` half-way."""
+    """Fingerprints of what decides a training: the state, the rows, the schedule and the turn."""
     program = step_program(state, data)
     consts = [np.asarray(const) for const in program.consts]
     later = None if turn is None else turn(state).extra

@@ -99,7 +99,7 @@ def from_module(module: torch.nn.Module) -> TorchNetwork:
 
 
 def from_class(make: Any) -> TorchNetwork:
-    """Of a class, or a partial one, with all its arguments; the seed is PyTorch's."""
+    """A network from a module class with its arguments; each member seeds PyTorch with its key."""
     module = make()
     return _network(module, title_of(type(module)), make)
 

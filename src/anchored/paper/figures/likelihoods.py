@@ -127,7 +127,7 @@ def combine(s: Settings, results) -> dict:
 
 
 def counts(leaves: list[dict]) -> dict:
-    """Curves by kind: flat; of the others, close to normal; of those, with both ends in range."""
+    """Counts of curves: flat ones; normal ones among the rest; of these, those seen whole."""
     fall, end_fall, distance = (
         np.concatenate([leaf[name] for leaf in leaves]) for name in ("fall", "end_fall", "distance")
     )

@@ -75,7 +75,7 @@ class Mean(NamedTuple):
 
     @classmethod
     def of(cls, means: Iterable["Mean | None"]) -> "Mean | None":
-        """Of problems that count alike; those that have none are left out."""
+        """The mean over problems, each with equal weight; problems without a value are left out."""
         found = [mean for mean in means if mean is not None]
         if not found:
             return None
