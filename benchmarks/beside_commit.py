@@ -68,7 +68,7 @@ def main() -> None:
                     own.mkdir(exist_ok=True)
                     seconds, scores = processor_seconds(source, home / "table.csv", target, own)
                     record["processor_seconds"].setdefault(table, {})[version] = seconds
-                    record["scores"].setdefault(table, {})[version] = scores
+                    record["scores"].setdefault(table, {})[version] = scores["scores"]
         times = record["processor_seconds"][table]
         print(table, times, f"ratio {times['this'] / times['other']:.2f}", flush=True)
         write_whole(RECORD, (json.dumps(record, indent=1) + "\n").encode())
