@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def counted(monkeypatch):
         seen.append(task)
         if task.n_classes:
             return lambda inputs: Forecast(np.full((len(inputs), 2), 0.5))
-        return lambda inputs: Forecast((5 + np.zeros(len(inputs)), 1.0))
+        return lambda inputs: Forecast((5 + np.zeros(len(inputs)), 1.0), factor=0.9)
 
     monkeypatch.setitem(real.METHODS, "counted", real.Method(fit))
     monkeypatch.setattr(real, "load_real", lambda name, folder: rows_of(name))
@@ -74,6 +75,7 @@ def test_a_cell_has_every_score_and_the_seconds(counted, run):
     dist, cell = (5 + np.zeros(12), 1.0), record["numbers"]["ames/counted/1"]
     assert cell["crps"] == pytest.approx(metrics.crps(dist, y), rel=1e-5)
     assert cell["width"] == pytest.approx(2 * 1.644854, rel=1e-5)
+    assert cell["factor"] == 0.9
     assert cell["interval_score"] == pytest.approx(metrics.interval_score(dist, y, 0.9), rel=1e-5)
 
 
@@ -141,6 +143,10 @@ def test_our_estimators_are_fitted_with_nothing_set_but_the_seed(monkeypatch):
     seen = []
 
     class Model:
+        model_ = SimpleNamespace(
+            regression=SimpleNamespace(noise=(SimpleNamespace(factor=1.7),)),
+        )
+
         def __init__(self, **settings):
             seen.append(settings)
 
@@ -153,7 +159,8 @@ def test_our_estimators_are_fitted_with_nothing_set_but_the_seed(monkeypatch):
 
     monkeypatch.setattr(real, "AnchoredRegressor", Model)
     task = real.Task(rows_of("ames").inputs, rows_of("ames").y, 0, 7)
-    assert real.anchored(task)(task.inputs).dist[1] == 1.0
+    forecast = real.anchored(task)(task.inputs)
+    assert (forecast.dist[1], forecast.factor) == (1.0, 1.7)
     assert seen[0] == {"random_state": 7}
     assert seen[1][0] is task.inputs
 
@@ -246,6 +253,7 @@ def test_the_page_counts_wins_and_losses():
         in page
     )
     assert "| anchored | 95.0% | 95.0% to 95.0% | 2 |" in page
+    assert "| table | learned factor |\n| --- | --- |\n| ames | 1.010 |" in page
     assert "| catboost | 90.0% | 90.0% to 90.0% | 0 |" in page
     assert "| ames | 1.010 ± 0.010 | 2.000 ± 0.000 | 0.980 ± 0.000 | **0.500 ± 0.000** |" in page
     ranks = re.search(r"\| ridge \| (.*?) \|", page).group(1)

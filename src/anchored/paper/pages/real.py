@@ -58,6 +58,7 @@ def real_page(record: Record, gap: Record | None = None) -> str:
         ranks=[_ranks(results, task) for task in _RANKED if results.datasets(task)],
         summary=_summary(results),
         coverage=_coverage(results),
+        factors=_factors(results),
         sections=[
             {"title": _TITLES[name], "task": task, "table": _scores(results, task, name)}
             for task, names in _SHOWN.items()
@@ -189,6 +190,13 @@ def _coverage(results: RealResults) -> str:
         rows.append((method, f"{np.mean(list(means.values())):.1%}", span, str(n_outside)))
     last = f"tables not in {low:.0%}-{high:.0%}"
     return table(("90 % intervals cover", "mean", "least to largest", last), rows)
+
+
+def _factors(results: RealResults) -> str:
+    """The factor on our epistemic variance by table; empty if the record has none."""
+    found = {d: results.score(d, OURS, "factor") for d in results.datasets("regression")}
+    rows = [(d, _digits(score.mean, abs(score.mean))) for d, score in found.items() if score]
+    return table(("table", "learned factor"), rows) if rows else ""
 
 
 def _scores(results: RealResults, task: str, name: str) -> str:

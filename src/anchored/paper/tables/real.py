@@ -57,7 +57,10 @@ def anchored(task: Task) -> Predict:
         classifier = AnchoredClassifier(random_state=task.seed).fit(task.inputs, task.y)
         return lambda inputs: Forecast(classifier.predict_proba(inputs))
     model = AnchoredRegressor(random_state=task.seed).fit(task.inputs, task.y)
-    return lambda inputs: Forecast(model.predict_dist(inputs))
+    assert model.model_.regression is not None
+    noise = model.model_.regression.noise
+    factor = None if noise is None else noise[0].factor
+    return lambda inputs: Forecast(model.predict_dist(inputs), factor=factor)
 
 
 METHODS = {"anchored": Method(anchored)} | {
@@ -129,6 +132,7 @@ def regression_scores(forecast: Forecast, y: np.ndarray) -> dict[str, float | No
         "interval_score": metrics.interval_score(dist, y, LEVEL),
         "coverage": metrics.coverage(dist, y, LEVEL),
         "width": metrics.sharpness(dist, LEVEL),
+        "factor": forecast.factor,
     }
 
 

@@ -17,7 +17,7 @@ from anchored.paper.runner import Record
 from anchored.paper.tables.uci_scores import Score
 
 SCORES = {
-    "regression": ("rmse", "crps", "nll", "interval_score", "coverage", "width"),
+    "regression": ("rmse", "crps", "nll", "interval_score", "coverage", "width", "factor"),
     "classification": ("log_loss", "brier", "accuracy"),
 }
 HIGHER_IS_BETTER = ("accuracy",)

@@ -45,12 +45,14 @@ class Task(NamedTuple):
 class Forecast(NamedTuple):
     """What `metrics` take: a distribution, or class probabilities [row, class].
 
-    ``point`` is given where it is not the distribution's mean.
+    ``point`` is given where it is not the distribution's mean, ``factor`` where held-out rows
+    chose one on the epistemic variance.
     """
 
     dist: Dist
     point: np.ndarray | None = None
     has_density: bool = True
+    factor: float | None = None
 
 
 Predict = Callable[[Table], Forecast]
