@@ -150,6 +150,22 @@ def test_the_band_has_the_learned_factor_and_neither_noise_nor_correction(rng):
     assert scores(wider, beyond, beyond, 0)["inside"]["ranks"][-1] == 0
 
 
+def test_the_spread_that_is_needed_is_the_one_that_holds_truths(rng):
+    """Means off by 0.7 exact deviations need 1.49 times the exact variance."""
+    n, needed = 20_000, 1 + 0.7**2
+    members = 0.7 * rng.normal(size=n) + np.sqrt(needed) * rng.normal(size=(10, n))
+    exact = Predictive(np.zeros(n), np.ones(n), np.zeros(n))
+    truth = rng.normal(size=n)
+    dist = Predictive.from_members(members, np.zeros_like(members))
+    found = scores(dist, truth, truth, 0, exact)
+    for region in REGIONS:
+        share = found[region]["function"][1]
+        assert abs(share - 0.9) < 4 * np.sqrt(0.09 / (n / 2))
+        # The squares of normal numbers have a relative deviation of root two.
+        error = needed * np.sqrt(2 / (n / 2))
+        assert abs(np.exp(found[region]["log_needed"]) - needed) < 4 * error
+
+
 def two_classes(logits):
     """Members of two classes from the logits [member, batch] of the second."""
     outputs = np.stack([np.zeros_like(logits), logits], axis=-1)

@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from anchored.baselines import InfiniteWidthGP
 from anchored.errors import EnsembleError
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.runner import Cell, Context, Experiment, chosen
@@ -101,7 +102,9 @@ def _score(s: Settings, case: Case, name: str, seed: int, truth: int) -> dict:
         return {"failed": "diverged"}
     except np.linalg.LinAlgError:
         return {"failed": "singular"}
-    return scores(answer.predictive, posed.latent, posed.y, posed.seed) | answer.more
+    exact = None if case.has_classes else InfiniteWidthGP().condition(posed.problem)
+    known = None if exact is None else exact.predict(posed.problem.x).output(0)
+    return scores(answer.predictive, posed.latent, posed.y, posed.seed, known) | answer.more
 
 
 EXPERIMENT = Experiment(

@@ -22,6 +22,7 @@ from anchored.paper.tables.coverage_results import (
     beyond,
     covered,
     is_main,
+    log_needed,
     log_var,
     reference,
     verdict,
@@ -71,12 +72,15 @@ def _in_region(
     each = [mean for case in cases if (mean := results.mean(case, name, held))]
     ratios = [results.less_reference(case, name, log_var(region)) for case in cases]
     logs = [ratio.value for ratio in ratios if ratio]
+    needed = [results.needed(case, name, log_needed(region)) for case in cases]
+    asked = [mean.value for mean in needed if mean]
     return {
         "held": Mean.of(results.mean(case, name, held) for case in main),
         "beyond": Mean.of(results.mean(case, name, beyond(region)) for case in main),
         "less": Mean.of(results.less_reference(case, name, held) for case in cases),
         "verdicts": {word: sum(verdict(mean) == word for mean in each) for word in VERDICTS},
         "ratio": float(np.exp(np.median(logs))) if logs else None,
+        "needed": float(np.exp(np.median(asked))) if asked else None,
     }
 
 
@@ -113,7 +117,10 @@ def tables(record: Record) -> list[Table]:
             wide = f"{title}: epistemic variance divided by that of {beside}, {region} the data"
             score = log_var(region)
             made.append(_by_problem(wide, results, cases, results.less_reference, score, _ratio))
-    return made
+            asked = f"{title}: quotient that the distance of the means asks for, {region} the data"
+            score = log_needed(region)
+            made.append(_by_problem(asked, results, cases, results.needed, score, _ratio))
+    return [table for table in made if len(table.header) > 1]
 
 
 def _levels(results: Results, title: str, main: list[Case]) -> Table:

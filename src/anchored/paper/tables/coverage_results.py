@@ -59,6 +59,14 @@ def log_var(region: str) -> Score:
     return lambda truth: truth[region]["log_var"]
 
 
+def log_needed(region: str) -> Score:
+    """Log of the variance that the distance of the means asks for, as a multiple of the exact one.
+
+    NaN where no exact answer is known.
+    """
+    return lambda truth: truth[region].get("log_needed", np.nan)
+
+
 class Mean(NamedTuple):
     """Over truths, or over problems, with its standard error."""
 
@@ -129,6 +137,11 @@ class Results:
 
     def mean(self, case: Case, method: str, score: Score) -> Mean | None:
         return Mean.over([score(truth) for truth in self.runs.get((case, method), {}).values()])
+
+    def needed(self, case: Case, method: str, score: Score) -> Mean | None:
+        """The mean where the score is known; none of the reference, which needs no more."""
+        mean = self.mean(case, method, score)
+        return mean if mean and method != reference(case) and np.isfinite(mean.value) else None
 
     def less_reference(self, case: Case, method: str, score: Score) -> Mean | None:
         """The score less the reference's, on the truths that both have met; none of itself."""

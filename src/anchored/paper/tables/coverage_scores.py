@@ -16,8 +16,13 @@ LEVELS = (0.5, 0.9, 0.95)
 N_RANKED = 10  # draws among which a truth is ranked
 
 
-def scores(dist: Predictive, latent: np.ndarray, y: np.ndarray, seed: int) -> dict[str, dict]:
-    """Of each region: shares covered at `LEVELS`, ranks, and the log of the usual spread."""
+def scores(
+    dist: Predictive, latent: np.ndarray, y: np.ndarray, seed: int, exact: Predictive | None = None
+) -> dict[str, dict]:
+    """Of each region: shares covered at `LEVELS`, ranks, and the log of the usual spread.
+
+    With the ``exact`` posterior of the function, also the log of the spread that is needed.
+    """
     band = function_band(dist)
     covered = np.stack([_within(band, latent, level) for level in LEVELS])
     new = np.stack([_new_covered(dist, y, level) for level in LEVELS])
@@ -31,7 +36,21 @@ def scores(dist: Predictive, latent: np.ndarray, y: np.ndarray, seed: int) -> di
             "ranks": np.bincount(ranks[rows], minlength=N_RANKED + 1),
             "log_var": np.log(max(np.median(variance[rows]), np.finfo(float).tiny)),
         }
+        if exact is not None:
+            found[region]["log_needed"] = np.log(_needed(band, exact, rows))
     return found
+
+
+def _needed(band: Predictive, exact: Predictive, rows: np.ndarray) -> float:
+    """How many times the exact variance the members' must be for the band to be right.
+
+    Given the data, the function's mean square distance from any mean m is the exact variance v plus
+    the square of m's distance from the exact mean. On average over inputs that is 1 + d^2 times v,
+    and the band of M members is (1 + 1 / M) times as wide as they are.
+    """
+    apart = np.square(band.mean - exact.mean)[rows] / exact.epistemic_var[rows]
+    one_more = 0.0 if band.members is None else 1 / len(band.members)
+    return float(1 + np.mean(apart)) / (1 + one_more)
 
 
 def function_band(dist: Predictive) -> Predictive:
