@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from anchored import MLP, AnchoredClassifier, AnchoredRegressor, ConvNet, Predictive, Prior, TextCNN
 from anchored.core.loss import METHODS
-from anchored.errors import DroppedMemberWarning, EnsembleError
+from anchored.errors import DroppedMemberWarning, EnsembleError, Status
 
 QUICK = {"n_members": 3, "epochs": 60, "batch_size": 64, "random_state": 0}
 FIXED = QUICK | {"prior": 5.0}
@@ -313,6 +313,32 @@ def test_short_training_warns(line):
         ConvergenceWarning, match="Members .* were still improving .* Raise `epochs`"
     ):
         AnchoredRegressor(**FIXED | {"epochs": 2, "learning_rate": 1e-3}).fit(*line)
+
+
+def test_default_training_does_not_ask_for_longer_training(line, monkeypatch):
+    monkeypatch.setattr("anchored.tuning.defaults._FEW_STEPS", 40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = AnchoredRegressor(n_members=2, random_state=0).fit(*line)
+    late = [status == Status.STEP_LIMIT for status in model.ensemble_.info.status]
+    assert any(late)  # though more steps would have lowered the objective
+
+
+@pytest.mark.parametrize(
+    ("given", "may_be_short"),
+    [
+        ({}, False),
+        ({"hidden": (20,)}, False),
+        ({"epochs": 3}, True),
+        ({"learning_rate": 0.1}, True),
+        ({"max_seconds": 5}, True),
+        ({"optimiser": "warmup-cosine"}, True),
+        ({"network": MLP((20,))}, True),
+    ],
+)
+def test_only_a_default_schedule_is_known_to_be_long_enough(given, may_be_short):
+    model = AnchoredRegressor(**given)
+    assert model._may_be_short(model._schedule(200)) is may_be_short
 
 
 def test_divergence_is_an_error_that_says_what_to_do(line):

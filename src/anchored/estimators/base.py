@@ -185,15 +185,16 @@ class AnchoredEstimator(TakesRows):
             memory.give_back()
         n_members = whole("n_members", self.n_members)
         schedule = self._schedule(model.data.n_rows, model.likelihood)
+        may_be_short = self._may_be_short(schedule)
         if folds is None:
             ensemble = self._members(key, model, n_members, schedule)
-            report_failures(ensemble, schedule)
+            report_failures(ensemble, schedule, may_be_short)
             return ensemble, None
         # No member is in a fold; said so, for one program to train all.
         every = folds._replace(of_member=np.full(n_members, Folds.SEES_ALL))
         if schedule.rule == "adam":
             ensemble = self._members(key, model, n_members, schedule, folds=every)
-            report_failures(ensemble, schedule)
+            report_failures(ensemble, schedule, may_be_short)
             return ensemble, self._others(key, model, ensemble.member_ids, folds, schedule)
         # Of many rows, all members leave out the same ones first, and then continue with all.
         others = self._others(key, model, range(n_members), folds, schedule)
@@ -206,10 +207,10 @@ class AnchoredEstimator(TakesRows):
             ensemble = self._members(key, model, n_members, shorter, folds=every, **how)
             if not ensemble.retrained:  # a third of the steps is too few for a new draw
                 numbers = numbers_in_folds(range(n_members), folds)
-                report_failures(ensemble, schedule, others, numbers)
+                report_failures(ensemble, schedule, may_be_short, others, numbers)
                 return ensemble, others
         ensemble = self._members(key, model, n_members, schedule, folds=every)
-        report_failures(ensemble, schedule)
+        report_failures(ensemble, schedule, may_be_short)
         return ensemble, others
 
     def _members(

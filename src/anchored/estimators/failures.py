@@ -36,10 +36,11 @@ def report_fold_failures(others: Ensemble, folds: Folds, what: str, used: bool) 
 def report_failures(
     ensemble: Ensemble,
     schedule: Schedule,
+    may_be_short: bool,
     others: Ensemble | None = None,
     numbers: Sequence[int] = (),
 ) -> None:
-    """Warn of members that diverged or were still improving.
+    """Warn of members that diverged and, if the schedule ``may_be_short``, were still improving.
 
     If the ensemble continued from ``others``, which are its members of these ``numbers``, those
     are the ones that took the whole ``schedule``.
@@ -62,7 +63,7 @@ def report_failures(
     late = [j for j in judged.member_ids if judged.info.status[j] == Status.STEP_LIMIT]
     if others is not None:
         late = sorted(numbers[j] for j in late)
-    if late:
+    if late and may_be_short:
         more = f"Raise `epochs` (it was {schedule.epochs:,})"
         if np.isfinite(schedule.max_seconds):
             more = f"Raise `max_seconds` (it was {schedule.max_seconds:g})"
