@@ -58,9 +58,10 @@ def stream_section() -> str:
                 cells = _cells(ours, fresh.get(ours["batch"]))
                 rows.append([name, str(ours["batch"]), str(ours["batch"] * n_each), *cells])
         told.append(f"- {name}: {_verdict(batches, pairs)}")
-    text = f"""Made from a record by `python -m benchmarks.updates stream`; `refits` adds fresh
-fits of all rows so far, whose scores follow a slash where the record has them. The settings of
-updates were not chosen on these tables. A stream has {N_BATCHES} batches; the lists below say how
+    text = f"""Made from a record by `python -m benchmarks.updates stream`; `refits` in place of
+`stream` adds fresh fits of all rows so far. In a cell with a slash, the first number is for the
+updated model and the second for a fresh fit. The settings of updates were not chosen on these
+tables. A stream has {N_BATCHES} batches; the lists below say how
 many were run. The first batch is a fit. RMSE, NLL and the coverage of 90 % intervals are for
 {N_TEST:,} rows that are not in the stream. The last column is the RMSE on the rows of the first
 {N_FIRST} batches; from batch {N_FIRST} on, the model has been trained on all of these rows."""

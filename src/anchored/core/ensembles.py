@@ -165,9 +165,9 @@ def init_ensemble(
 ) -> EnsembleState:
     """Members before their first step: `advance` trains them, `objective` evaluates them.
 
-    The arguments are those of `fit_ensemble`. Only the shapes, the capacity and the rows of
-    ``folds`` in ``data`` matter, and only the batch size, the rates and the optimiser in
-    ``schedule``. All members see rows that are added later.
+    The arguments are those of `fit_ensemble`. Of ``data`` only the shapes,
+    the capacity and the rows of ``folds`` matter; of ``schedule`` only the batch size, the rates
+    and the optimiser. All members see rows that are added later.
 
     >>> import jax
     >>> import numpy as np

@@ -87,7 +87,9 @@ def tables(record: Record) -> list[Table]:
             verdict = "yes" if reproduces(check) else "no"
             rows.append((cell["section"], cell["title"], check["what"], off, verdict))
     header = ("section", "example", "printed", "largest difference", "reproduces")
-    return [Table("Difference in halves of the last digit printed", header, rows)]
+    return [
+        Table("Difference from the print, divided by the most that rounding explains", header, rows)
+    ]
 
 
 def draw(figure, record: Record) -> None:
