@@ -34,11 +34,11 @@ from benchmarks.sections import write_section
 RECORD = Path(__file__).parent / "results" / "own_priors.json"
 PAGE = Path(__file__).parents[1] / "docs" / "your_network.md"
 HEADING = "## Drawn functions beside the last layer"
-_TOP = """`python -m benchmarks.own_priors` compares two kinds of evidence: that of drawn functions, which
-the default uses, and that of a last layer on fixed draws of the layers before it. Each kind chooses
-a first variance and a noise variance for the same networks, on the training rows of a table. A
-fifth of these rows is held out. The table shows the negative log likelihood (NLL) of the held-out rows, the
-chosen first variance and the chosen noise variance."""
+_TOP = """`python -m benchmarks.own_priors` compares two kinds of evidence: that of drawn functions,
+which the default uses, and that of a last layer on fixed draws of the layers before it. Each kind
+chooses a first variance and a noise variance for the same networks, on the training rows of a
+table. A fifth of these rows is held out. The table shows the negative log likelihood (NLL) of the
+held-out rows, the chosen first variance and the chosen noise variance."""
 _END = """If the evidence of the last layer chooses instead of that of drawn functions, the log
 likelihood of held-out rows changes by {gain:+.3f} ± {error:.3f} nats a row (mean over {n} cases and
 its standard error). It is higher in {less} of {n} cases."""

@@ -350,9 +350,8 @@ def _say_result(record: dict[str, Any], seconds: float) -> None:
         missing = "" if record["gp"] else "Not compared with exact inference. "
         typer.echo(f"{missing}{record['gp_words']}")
     else:
-        typer.echo(
-            f"Stated probabilities are off by {100 * scores['ece']:.1f} percentage points on average."
-        )
+        off = f"{100 * scores['ece']:.1f} percentage points"
+        typer.echo(f"Stated probabilities are off by {off} on average.")
     for warning in record["warnings"]:
         typer.echo(f"Warning: {warning}")
     typer.echo(f"Trained {record['members']} networks; {seconds:.0f} s in all.")

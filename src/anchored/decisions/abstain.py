@@ -192,7 +192,7 @@ class CostCoverage:
 
     @property
     def area(self) -> float:
-        """Mean of the cost over all shares of accepted rows; low if the rejected rows are costly."""
+        """Mean cost over all shares of accepted rows; low if the rejected rows are costly."""
         steps = np.diff(self.coverage, prepend=0.0)
         return float(np.sum(steps * self.risk) / self.coverage[-1])
 

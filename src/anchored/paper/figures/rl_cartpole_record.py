@@ -23,7 +23,7 @@ MODELS = "models"  # in place of a noise, in the labels of models alone
 _LEARNT = ("anchored", "unconstrained", "regularised")
 _SCORES = {
     "error": "error of the mean, in deviations of the noise",
-    "spread": "spread of the members, likewise",
+    "spread": "spread of the members, in the same deviations",
     "lost": "NLL above the true distribution's, nats a step",
 }
 _CLEAR = 2.0  # standard errors
