@@ -164,7 +164,9 @@ def section(record: dict) -> str:
         gain=np.mean(gains), error=error, n=len(gains), less=sum(g > 0 for g in gains)
     )
     shown = table(("table", "network", *(f"{way}: NLL, variance, noise" for way in WAYS)), rows)
-    return "\n".join([HEADING, fill(_TOP, 105), "", shown, "", fill(end, 105), ""])
+    return "\n".join(
+        [HEADING, fill(_TOP, 105), "", shown, "", fill(end, 105, break_on_hyphens=False), ""]
+    )
 
 
 def run() -> None:
