@@ -223,8 +223,8 @@ def fit_ensemble(
     prior, likelihood, data : the rest of the model, and the rows.
     method : a row of `METHODS`.
     members : numbers of the members to train, instead of the first ``n_members``. A number may
-        occur more than once: it gives the same anchor, noise and initial draw, for example on other
-        rows (``folds``).
+        occur more than once, for example with other rows (``folds``): its members then have the
+        same anchor, noise and initial draw.
     schedule : how long and how fast to train.
     start : initial parameters [member, ...] instead of draws from ``network.init``; ignored for
         layers that stay at their anchor.

@@ -88,7 +88,11 @@ def tables(record: Record) -> list[Table]:
             rows.append((cell["section"], cell["title"], check["what"], off, verdict))
     header = ("section", "example", "printed", "largest difference", "reproduces")
     return [
-        Table("Difference from the print, divided by the most that rounding explains", header, rows)
+        Table(
+            "Largest difference from the printed numbers, divided by the most that rounding explains",
+            header,
+            rows,
+        )
     ]
 
 
