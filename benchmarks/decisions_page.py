@@ -211,8 +211,9 @@ their members different."""
         order = sorted(found, key=lambda m: found[m][:, -1].mean())
         first, last = order[0], order[-1]
         ratio = found[last][:, -1].mean() / max(found[first][:, -1].mean(), 1e-12)
+        times = f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2f}"
         lines.append(
-            f"- {name}: `{first}` has the lowest regret, `{last}` {ratio:.3g} times as much. "
+            f"- {name}: `{first}` has the lowest regret, `{last}` has {times} times as much. "
             + _beside_ensemble(found)
         )
     if all(len(r) == 1 for found in runs.values() for r in found.values()):
