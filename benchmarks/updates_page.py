@@ -32,8 +32,8 @@ def choice_section() -> str:
     cells = [[n, f"{s['rmse']:.2f}", f"{s['nll']:.3f}", *rest] for n, s, *rest in rows]
     tried = [more(t["nll"]) for t in found["tried"]]
     text = f"""Made from a record. On the Concrete table, a first fit of {first} rows is followed by
-20 updates of {each} rows each, and compared with fresh fits of all {last} rows (two seeds). Scores
-are for {found["test_rows"]} rows that no fit has seen."""
+20 updates of {each} rows each. The result is compared with fresh fits of all {last} rows (two
+seeds). Scores are for {found["test_rows"]} rows that no fit has seen."""
     after = f"""An update took {chosen["seconds"] / seconds:.0%} of the time of a fresh fit whose
 programs were already compiled. Seconds are elapsed time on a machine that was busy with other
 work, so only their ratio is meaningful."""

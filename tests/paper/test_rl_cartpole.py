@@ -177,4 +177,7 @@ def test_planning_without_the_spread_differs_in_that_alone():
     assert with_spread[1] != without[1]
     ends = {"high:anchored": 5.0, "high:anchored-averaged": 2.0, "high:unconstrained": 1.0}
     told = " ".join(rl_cartpole.EXPERIMENT.findings(made_up(ends | {"high:regularised": 1.0})))
-    assert "earns less than planning with each member in turn (the spread brings 3.0" in told
+    assert (
+        "earns less than planning with each member in turn (the spread changes the reward by 3.0"
+        in told
+    )

@@ -94,9 +94,9 @@ def map_solutions(
 ) -> np.ndarray:
     """The MAP solution [n, dim] of each anchor [n, dim].
 
-    `precision_mean` may have one row for each anchor. With rows drawn from Normal(P mu_like, P),
-    which means noise on the targets of a linear model, and anchors drawn from the prior, the
-    solutions are draws from the exact posterior.
+    `precision_mean` may have one row for each anchor. If its rows are drawn from
+    Normal(P mu_like, P) and the anchors from the prior, the solutions are draws from the exact
+    posterior. For a linear model, such rows mean noise on the targets.
     """
     prior_precision = np.linalg.inv(prior.cov)
     pull = anchors @ prior_precision + precision_mean

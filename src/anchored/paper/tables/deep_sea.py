@@ -201,7 +201,7 @@ def pairs(record: Record) -> list[dict]:
             found.append({"rate": words, **_compared(runs, both, shared)})
             full = {cell for cell in shared if _n_seeds(shared, cell[0]) >= _MANY_SEEDS}
             if both == TUNED and full and full != shared:
-                less = f"{words}, over the sizes with {_MANY_SEEDS} seeds or more,"
+                less = f"{words}, over the sizes with {_MANY_SEEDS} seeds or more"
                 found.append({"rate": less, **_compared(runs, both, full)})
     return found
 
