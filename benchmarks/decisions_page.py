@@ -157,7 +157,7 @@ median of `{DEFAULT}` was {np.median(late):.2g} s. With 100 values, the median p
 suggestions (`python -m benchmarks.optimise --speed`) was, by function: {processor}. That run has
 no useful clock times, because a program of higher priority used the core. A compiled program has
 room for a number of values that is a power of two; a suggestion that had to compile one took up to
-{max(max(found["processor"]) for found in timed.values()):.2g} s of the processor."""
+{max(max(found["processor"]) for found in timed.values()):.2g} s of processor time."""
     picture = "![Regret against evaluations](decisions/optimise.png)"
     parts = [SEARCHED, fill(text, 100), "", regret_table(runs, methods), "", picture, ""]
     return "\n".join([*parts, fill(verdict(runs), 100), "", fill(told, 100), ""])
@@ -288,7 +288,7 @@ variance reduction for numbers and joint information for classes."""
 
 
 def _beside(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
-    """By how much errors [seed, size], averaged over sizes, differ, and the standard error."""
+    """Relative difference of errors [seed, size] averaged over sizes, and its standard error."""
     change = 100 * (ours.mean(axis=1) / theirs.mean(axis=1) - 1)
     error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
     return float(change.mean()), float(error)
