@@ -61,7 +61,7 @@ def photograph(chromium, url: str, steps: int) -> bytes:
 
 
 def small(content: bytes) -> Image.Image:
-    """The picture with fewer colours, which nobody can see: a smaller file."""
+    """The picture with fewer colours, in a smaller file; nobody sees the difference."""
     image = Image.open(io.BytesIO(content)).convert("RGB")
     return image.point(lambda value: min(255, (value + 2) // 4 * 4))
 
