@@ -112,7 +112,7 @@ def decide(
 
 
 def probabilities(dist: Predictive) -> np.ndarray:
-    """Of the classes [row, class]."""
+    """Probabilities of the classes [row, class]."""
     if dist.family == "categorical":
         return dist.mean
     if dist.family == "bernoulli":

@@ -152,7 +152,7 @@ def combine(s: Settings, results) -> dict:
 
 
 def _pictures(s: Settings, result: dict) -> dict | None:
-    """Of the drawn scenes, if the arm is the real one and there is something to draw it with."""
+    """Pictures of the drawn scenes, if the arm is the real one and can be drawn here."""
     if s.environment != "fetch":
         return None
     from anchored.rl.environments.fetch_scenes import pictures

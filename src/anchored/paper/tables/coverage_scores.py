@@ -17,7 +17,7 @@ N_RANKED = 10  # draws among which a truth is ranked
 
 
 def scores(dist: Predictive, latent: np.ndarray, y: np.ndarray, seed: int) -> dict[str, dict]:
-    """Of each region: shares covered at `LEVELS`, ranks, and the log of the usual spread."""
+    """For each region: shares covered at `LEVELS`, ranks, and the log of the usual spread."""
     band = function_band(dist)
     covered = np.stack([_within(band, latent, level) for level in LEVELS])
     new = np.stack([_new_covered(dist, y, level) for level in LEVELS])
