@@ -86,9 +86,9 @@ def chosen_section() -> str:
 not among those reported below. The table has the mean of the lowest value found, minus the
 optimum. Before these searches, about twenty kernels (activations, numbers of layers, features of
 inputs, widths of the hyperpriors) were compared by the likelihood of held-out values of the same
-functions; the record of that comparison was not kept. These twins have no cosines. Expected
-improvement beats Thompson sampling where points come one at a time. With so few seeds, one hidden
-layer and two cannot be told apart; the default has one."""
+functions; the record of that comparison was not kept. The twins of this table have no cosines.
+Expected improvement beats Thompson sampling where points come one at a time. With so few seeds, one
+hidden layer and two cannot be told apart; the default has one."""
     later = """That default failed on Ackley's function in ten dimensions: one value fell far below
 the others, the evidence called all of them noise, and the search went to the corners of the space.
 (This happened with a seed that is not reported.) So the hyperpriors were chosen in a second step,
@@ -100,13 +100,14 @@ other settings (ranks and logarithms of values, a kernel of constant variance, t
 spreads) were not kept. `python -m benchmarks.optimise --settle` has the settings shown here and
 adds missing runs."""
     last = """That default was slow near a minimum: its functions have kinks, and the search ended
-its climbs with steps of 0.0005. In a third step the climbs became finer, and cosines were added
-to the twin, with more functions to judge by. Also tried, with one to four of the same seeds:
-cosines alone and Gaussian cosines (worse), error functions, two twins averaged by their evidence
-or used by turns, longer cosines, more noise, wider relevances (no clear difference). The choice
-was by the mean rank over all functions and seeds; the difference in rank is small, and where
-values form one large bowl the twin without cosines is better. A script made this record while we
-chose; `python -m benchmarks.optimise --waves` has its two settings and adds missing runs."""
+its climbs with steps of 0.0005. In a third step the climbs became finer, and cosines were added to
+the twin, with more functions to judge by. We tried more, with one to four of the same seeds.
+Cosines alone and Gaussian cosines were worse. Error functions, two twins averaged by their
+evidence or used in turns, longer cosines, more noise and wider relevances made no clear
+difference. The choice was by the mean rank over all functions and seeds. The difference in rank is
+small. Where values form one large bowl, the twin without cosines is better. A script made this
+record while we chose; `python -m benchmarks.optimise --waves` has its two settings and adds
+missing runs."""
     first = regret_table(collected(FOLDER / "develop.json", DEVELOP, TRIED), TRIED)
     second = regret_table(collected(FOLDER / "settle.json", SETTLE, SETTLED), SETTLED)
     runs = collected(FOLDER / "waves.json", WAVES, WITH_WAVES)
@@ -122,8 +123,8 @@ def _ranked(runs: dict[str, dict[str, np.ndarray]]) -> str:
     functions = sum(n.mean() < o.mean() for o, n in pairs)
     wins = sum(int((n < o).sum()) for o, n in pairs)
     losses = sum(int((n > o).sum()) for o, n in pairs)
-    text = f"""With cosines the mean is lower on {functions} of {len(pairs)} functions. Search by
-search, {wins} end lower with cosines and {losses} end higher."""
+    text = f"""With cosines the mean is lower on {functions} of {len(pairs)} functions. Of the
+single searches, {wins} end lower with cosines and {losses} end higher."""
     return fill(text, 100)
 
 
@@ -147,16 +148,16 @@ over seeds; standard errors are given if there are several seeds."""
         if len(search["values"]) > ROOM // 2
     ]
     timed = json.loads((FOLDER / "speed.json").read_text())
-    processor = ", ".join(
-        f"{n} {np.median(found['processor']):.2g} s" for n, found in timed.items()
+    processor = "; ".join(
+        f"{n}: {np.median(found['processor']):.2g} s" for n, found in timed.items()
     )
     told = f"""Median wall-clock seconds for one suggestion, on a core that other programs used
 too: {speed}. With {ROOM // 2} to {REPORTED["Ackley-10"].n_evaluations} values (Ackley-10) the
 median of `{DEFAULT}` was {np.median(late):.2g} s. With 100 values, the median processor time of ten
-suggestions (`python -m benchmarks.optimise --speed`) was {processor}. The clock was no measure in
-that run: a program of higher priority held the core. A compiled program has room for a number of
-values that is a power of two; a suggestion that had to compile one took up to
-{max(max(found["processor"]) for found in timed.values()):.2g} s of the processor."""
+suggestions (`python -m benchmarks.optimise --speed`) was, by function: {processor}. That run has
+no useful clock times, because a program of higher priority used the core. A compiled program has
+room for a number of values that is a power of two; a suggestion that had to compile one took up to
+{max(max(found["processor"]) for found in timed.values()):.2g} s of processor time."""
     picture = "![Regret against evaluations](decisions/optimise.png)"
     parts = [SEARCHED, fill(text, 100), "", regret_table(runs, methods), "", picture, ""]
     return "\n".join([*parts, fill(verdict(runs), 100), "", fill(told, 100), ""])
@@ -171,7 +172,7 @@ def verdict(runs: dict[str, dict[str, np.ndarray]]) -> str:
         return sum(o[: len(t), -1].mean() <= t[:, -1].mean() for o, t in pairs), len(pairs)
 
     text = [
-        f"at or below {other} on {better(other)[0]} of {better(other)[1]}"
+        f"that of {other} on {better(other)[0]} of {better(other)[1]}"
         for other in ("random", "TPE", "GP-EI", "BoTorch")
         if better(other)[1]
     ]
@@ -192,26 +193,27 @@ def verdict(runs: dict[str, dict[str, np.ndarray]]) -> str:
             f" {lone} of {len(runs)} problems have one seed and no error bar, so they do not rank "
             "the methods."
         )
-    return f"The mean regret of `{DEFAULT}` is {', '.join(text)} problems. {end}"
+    return f"The mean regret of `{DEFAULT}` is at or below {', '.join(text)} problems. {end}"
 
 
 def batched_section() -> str:
     problems = {name: REPORTED[name] for name in ROUNDS}
     runs = collected(BATCHES, problems, SURROGATES)
-    text = f"""Made from a record by `python -m benchmarks.surrogates`, after the protocol of Li
-et al. (2024), "A study of Bayesian neural network surrogates for Bayesian optimization". Ten
-random points
-are followed by batches of {BATCH}, of which each point is the best of one member or one drawn
-function. Their deep ensemble is rebuilt as members that are pulled to zero and see random 80 %
-parts of the rows. Relevances, noise and the scale of the prior are those of highest evidence for
-all networks, and values are made normal: the networks differ only in how members differ."""
+    text = f"""Made from a record by `python -m benchmarks.surrogates`, after the protocol of Li et
+al. (2024), "A study of Bayesian neural network surrogates for Bayesian optimization". Ten random
+points are followed by batches of {BATCH}; each point of a batch is the best one of one member or
+one drawn function. We rebuilt their deep ensemble: its members are pulled to zero, and each sees a
+random 80 % of the rows. All networks have the relevances, the noise and the scale of the prior
+with the highest evidence, and values are made normal. So the networks differ only in what makes
+their members different."""
     lines = []
     for name, found in runs.items():
         order = sorted(found, key=lambda m: found[m][:, -1].mean())
         first, last = order[0], order[-1]
         ratio = found[last][:, -1].mean() / max(found[first][:, -1].mean(), 1e-12)
+        times = f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2f}"
         lines.append(
-            f"- {name}: `{first}` is lowest; `{last}` ends at {ratio:.3g} times its regret. "
+            f"- {name}: `{first}` has the lowest regret, `{last}` has {times} times as much. "
             + _beside_ensemble(found)
         )
     if all(len(r) == 1 for found in runs.values() for r in found.values()):
@@ -220,14 +222,15 @@ all networks, and values are made normal: the networks differ only in how member
 
 
 def _beside_ensemble(found: dict[str, np.ndarray]) -> str:
-    """In how many seeds each surrogate ends lower than the rebuilt ensemble."""
+    """In how many seeds the rebuilt ensemble ends higher than each surrogate."""
     theirs, *others = SURROGATES
+    n_seeds = len(found[theirs])
     wins = ", ".join(
-        f"`{m}` in {int((found[m][:, -1] < found[theirs][:, -1]).sum())}"
+        f"`{m}` in {int((found[m][:, -1] < found[theirs][:, -1]).sum())} of {n_seeds} seeds"
         for m in others
         if m in found
     )
-    return f"Lower than `{theirs}` in {len(found[theirs])} seeds: {wins}."
+    return f"`{theirs}` ends higher than {wins}."
 
 
 def labels_needed(sizes: np.ndarray, curve: np.ndarray, target: float) -> int | None:
@@ -257,31 +260,35 @@ def labelled_section() -> str:
         rows.append([name, str(len(seeds)), *spread, *(str(needed[w] or "more") for w in WAYS)])
         ours = needed["members"]
         if ours is None:
-            lines.append(f"- {name}: the members do not reach it within {s['most']} labels.")
+            lines.append(
+                f"- {name}: within {s['most']} labels, the members do not reach the error of "
+                f"{s['most']} random ones."
+            )
         else:
             other = needed["diverse"]
             theirs = (
-                "do not reach it" if other is None else f"need {1 - other / s['most']:.0%} fewer"
+                "do not reach their error"
+                if other is None
+                else f"need {1 - other / s['most']:.0%} fewer"
             )
             lines.append(
                 f"- {name}: {1 - ours / s['most']:.0%} fewer labels than {s['most']} random ones; "
-                f"diverse rows, which do not look at the members, {theirs}."
+                f"rows chosen by `diverse`, without the members, {theirs}."
             )
     header = ("table", "seeds", *(f"error, {w}" for w in WAYS), *(f"labels, {w}" for w in WAYS))
     text = f"""Made from a record by `python -m benchmarks.active_learning`. In each table,
 {s["pool"]:,} rows are the pool and {s["test"]:,} other rows are the test. A search starts with
 {s["first"]} random labels and adds {s["batch"]} at a time, up to {s["most"]}, half of the pool.
-Errors at the end
-are root mean squared errors of the logarithm of the target (car_price, ikea) or log losses (hmeq),
-with standard errors over seeds. The labels needed are the smallest number whose mean error is no
-higher than that of {s["most"]} random labels. `members` is variance reduction for numbers and joint
-information for classes."""
+Errors at the end are root mean squared errors of the logarithm of the target (car_price, ikea) or
+log losses (hmeq), with standard errors over seeds. The columns of labels have the smallest number
+of labels whose mean error is no higher than that of {s["most"]} random labels. `members` is
+variance reduction for numbers and joint information for classes."""
     parts = [LABELLED, fill(text, 100), "", table(header, rows), "", *lines, ""]
     return "\n".join([*parts, fill(_worth_of_error_bars(beside), 100), ""])
 
 
 def _beside(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
-    """By how much errors [seed, size], averaged over sizes, differ, and the standard error."""
+    """Relative difference of errors [seed, size] averaged over sizes, and its standard error."""
     change = 100 * (ours.mean(axis=1) / theirs.mean(axis=1) - 1)
     error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
     return float(change.mean()), float(error)
@@ -292,7 +299,7 @@ def _worth_of_error_bars(beside: dict[str, dict[str, tuple[float, float]]]) -> s
     sentences = []
     for way in ("random", "diverse"):
         found = {name: ways[way] for name, ways in beside.items()}
-        cells = ", ".join(f"{name} {d:+.1f} ± {e:.1f} %" for name, (d, e) in found.items())
+        cells = ", ".join(f"{d:+.1f} ± {e:.1f} % on {name}" for name, (d, e) in found.items())
         lower = sum(d < -2 * e for d, e in found.values())
         higher = sum(d > 2 * e for d, e in found.values())
         sentences.append(

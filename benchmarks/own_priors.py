@@ -34,14 +34,14 @@ from benchmarks.sections import write_section
 RECORD = Path(__file__).parent / "results" / "own_priors.json"
 PAGE = Path(__file__).parents[1] / "docs" / "your_network.md"
 HEADING = "## Drawn functions beside the last layer"
-_TOP = """`python -m benchmarks.own_priors` compares the evidence of drawn functions, which the
-default uses, with that of a last layer on fixed draws of the layers before it. Each chooses a first
-variance and a noise variance for the same networks, on the training rows of a table. A fifth of
-these rows is held out. The table shows the negative log likelihood (NLL) of the held-out rows, the
-chosen first variance and the chosen noise variance."""
-_END = """The choice of the last layer gives held-out rows a log likelihood that differs from that
-of drawn functions by {gain:+.3f} ± {error:.3f} nats a row (mean over {n} cases and its standard
-error). It is higher in {less} of {n} cases."""
+_TOP = """`python -m benchmarks.own_priors` compares two kinds of evidence: that of drawn functions,
+which the default uses, and that of a last layer on fixed draws of the layers before it. Each kind
+chooses a first variance and a noise variance for the same networks, on the training rows of a
+table. A fifth of these rows is held out. The table shows the negative log likelihood (NLL) of the
+held-out rows, the chosen first variance and the chosen noise variance."""
+_END = """If the evidence of the last layer chooses instead of that of drawn functions, the log
+likelihood of held-out rows changes by {gain:+.3f} ± {error:.3f} nats a row (mean over {n} cases and
+its standard error). It is higher in {less} of {n} cases."""
 TABLES = ("boston", "concrete", "energy", "yacht")
 WIDTH, N_DRAWS, HELD_OUT = 50, 20, 0.2
 NOISES = np.geomspace(*NOISE_RANGE, 60)
@@ -164,7 +164,9 @@ def section(record: dict) -> str:
         gain=np.mean(gains), error=error, n=len(gains), less=sum(g > 0 for g in gains)
     )
     shown = table(("table", "network", *(f"{way}: NLL, variance, noise" for way in WAYS)), rows)
-    return "\n".join([HEADING, fill(_TOP, 105), "", shown, "", fill(end, 105), ""])
+    return "\n".join(
+        [HEADING, fill(_TOP, 105), "", shown, "", fill(end, 105, break_on_hyphens=False), ""]
+    )
 
 
 def run() -> None:

@@ -87,13 +87,15 @@ def _kill_words(kind: str, tally: Tally) -> str:
     lost = ""
     if tally.lost:
         lost = (
-            f" {len(tally.lost)} kills came after a checkpoint of their run, at most "
-            f"{max(tally.lost):.1f} seconds after the newest one by the clock."
+            f" In {len(tally.lost)} of the killed runs a checkpoint had been written; the newest "
+            f"one was at most {max(tally.lost):.1f} seconds old by the clock when the process was "
+            "killed."
         )
     if tally.lost_work:
         lost += (
-            f" Since then the killed processes had used at most {max(tally.lost_work):.1f} seconds "
-            f"of the processor, which other programs shared; the interval is {tally.interval:g}."
+            f" So at most {max(tally.lost_work):.1f} seconds of processor time were lost by a "
+            f"kill. (A checkpoint is due every {tally.interval:g} seconds by the clock, and other "
+            "programs used the processor too.)"
         )
     return _filled(f"{what}{ended}, and {left}.{lost}")
 
@@ -104,9 +106,9 @@ def _worker_words(found: dict) -> str:
         f"`python -m benchmarks.scale` trains {found['members']} members in "
         f"{found['here_seconds']:.1f} s on one core of this process, in "
         f"{found['one_worker_seconds']:.1f} s on one worker of Ray with one core, and in "
-        f"{found['two_workers_seconds']:.1f} s on two: {found['share_of_ideal']:.2f} of twice the "
-        f"speed. Ray's overhead was {found['overhead_seconds']:.1f} s, and Ray itself took "
-        f"{found['ray_starts_in_seconds']:.1f} s to start. {same}"
+        f"{found['two_workers_seconds']:.1f} s on two, at {found['share_of_ideal']:.0%} of twice "
+        f"the speed of one. Ray's overhead was {found['overhead_seconds']:.1f} s, and Ray itself "
+        f"took {found['ray_starts_in_seconds']:.1f} s to start. {same}"
     )
 
 

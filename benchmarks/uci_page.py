@@ -1,9 +1,11 @@
 """Writes docs/benchmarks.md from the records of ``anchored reproduce table-uci``: ``make docs``.
 
-Beside them it takes the settings found by ``anchored tune`` in docs/benchmarks/settings, and from
-benchmarks/results/speed.json the seconds of one step of a plain PyTorch loop; from
-docs/benchmarks what `benchmarks.paper_protocol` and `benchmarks.paper_starts` found, and from
-benchmarks/results/splits.json what `benchmarks.splits` did.
+The page also has
+
+- the settings that ``anchored tune`` found (docs/benchmarks/settings),
+- the seconds of one step of a plain PyTorch loop (benchmarks/results/speed.json),
+- what `benchmarks.paper_protocol` and `benchmarks.paper_starts` found (docs/benchmarks),
+- what `benchmarks.splits` found (benchmarks/results/splits.json).
 """
 
 import json

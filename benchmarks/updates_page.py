@@ -32,8 +32,8 @@ def choice_section() -> str:
     cells = [[n, f"{s['rmse']:.2f}", f"{s['nll']:.3f}", *rest] for n, s, *rest in rows]
     tried = [more(t["nll"]) for t in found["tried"]]
     text = f"""Made from a record. On the Concrete table, a first fit of {first} rows is followed by
-20 updates of {each} rows each, and compared with fresh fits of all {last} rows (two seeds). Scores
-are for {found["test_rows"]} rows that no fit has seen."""
+20 updates of {each} rows each. The result is compared with fresh fits of all {last} rows (two
+seeds). Scores are for {found["test_rows"]} rows that no fit has seen."""
     after = f"""An update took {chosen["seconds"] / seconds:.0%} of the time of a fresh fit whose
 programs were already compiled. Seconds are elapsed time on a machine that was busy with other
 work, so only their ratio is meaningful."""
@@ -58,9 +58,10 @@ def stream_section() -> str:
                 cells = _cells(ours, fresh.get(ours["batch"]))
                 rows.append([name, str(ours["batch"]), str(ours["batch"] * n_each), *cells])
         told.append(f"- {name}: {_verdict(batches, pairs)}")
-    text = f"""Made from a record by `python -m benchmarks.updates stream`; `refits` adds fresh
-fits of all rows so far, whose scores follow a slash where the record has them. The settings of
-updates were not chosen on these tables. A stream has {N_BATCHES} batches; the lists below say how
+    text = f"""Made from a record by `python -m benchmarks.updates stream`; `refits` in place of
+`stream` adds fresh fits of all rows so far. In a cell with a slash, the first number is for the
+updated model and the second for a fresh fit. The settings of updates were not chosen on these
+tables. A stream has {N_BATCHES} batches; the lists below say how
 many were run. The first batch is a fit. RMSE, NLL and the coverage of 90 % intervals are for
 {N_TEST:,} rows that are not in the stream. The last column is the RMSE on the rows of the first
 {N_FIRST} batches; from batch {N_FIRST} on, the model has been trained on all of these rows."""

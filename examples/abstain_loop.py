@@ -7,7 +7,7 @@ from sklearn.model_selection import train_test_split
 from anchored import AnchoredClassifier
 from anchored.decisions import Decisions, choose_reject, decide, realised_costs
 
-# Rows are what is true, columns what is done: a missed tumour costs twenty needless checks.
+# [true class, action]: sending a patient home with a tumour costs 20 times a needless treatment.
 COSTS = [[0.0, 20.0], [1.0, 0.0]]  # malignant is class 0
 ACTIONS = ("treat", "send home")
 

@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
 
 
 def photograph(chromium, url: str, steps: int) -> bytes:
-    """The page after so many steps of training, as a PNG."""
+    """The page after ``steps`` steps of training, as a PNG."""
     page = chromium.new_page(viewport=SIZE, color_scheme="light")
     page.goto(url)
     wait(lambda: page.evaluate("window.anchoredDemo?.frame"))
@@ -61,7 +61,7 @@ def photograph(chromium, url: str, steps: int) -> bytes:
 
 
 def small(content: bytes) -> Image.Image:
-    """The picture in steps of colour too fine to see: a smaller file."""
+    """The picture with fewer colours, in a smaller file; nobody sees the difference."""
     image = Image.open(io.BytesIO(content)).convert("RGB")
     return image.point(lambda value: min(255, (value + 2) // 4 * 4))
 

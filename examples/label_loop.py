@@ -7,7 +7,7 @@ from anchored.decisions import acquire, what_would_more_rows_buy
 
 
 def labels_of(x: np.ndarray) -> np.ndarray:
-    """Stands for somebody who measures rows."""
+    """The true labels; in practice, somebody measures them."""
     return np.sin(3 * x[:, 0]) + x[:, 1] ** 2
 
 

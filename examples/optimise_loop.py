@@ -1,7 +1,7 @@
 """Bayesian optimisation of a costly function: python examples/optimise_loop.py
 
-Four pairs of settings are tried at a time. The state is kept in a file, so that the loop may be
-ended and taken up again.
+Each round tries four points. The state is kept in a file, so you can stop the loop and continue
+later.
 """
 
 import math
@@ -18,7 +18,7 @@ SPACE = {
 
 
 def yield_of(point: dict) -> float:
-    """Stands for an experiment; the best is 10 at 65 degrees, a dose of 0.5, 8 stirs, ethanol."""
+    """A made-up experiment: its best yield is 10, at 65 degrees, dose 0.5, 8 stirs, ethanol."""
     off = (
         (point["temperature"] - 65) / 20,
         math.log10(point["dose"] / 0.5),

@@ -1,4 +1,4 @@
-"""An agent on an environment of your own: find the cheese in a corridor, and know what you know.
+"""An agent on an environment of your own: find the cheese in a corridor.
 
 The environment is four functions that JAX can trace, so a whole run is one compiled program. Any
 Gymnasium environment with vectors as observations and discrete actions can take its place.
@@ -18,7 +18,7 @@ from anchored.rl import QAgent, QSettings
 
 @dataclasses.dataclass(frozen=True)  # hashable: it is part of the compiled program's key
 class Corridor:
-    """A mouse in the middle goes left or right; there is cheese at the right end alone."""
+    """A mouse in the middle goes left or right; the cheese is at the right end."""
 
     length: int = 7
     n_actions: ClassVar[int] = 2

@@ -63,7 +63,7 @@ class AnchoredWrapper:
 
 
 def _rising(edges: np.ndarray) -> np.ndarray:
-    """Edges of which none equals the one before: a bin without width has no density."""
+    """Edges that rise from bin to bin: a bin without width has no density."""
     least = 1e-6 * (edges[:, -1:] - edges[:, :1]) / N_BINS
     return np.maximum.accumulate(edges, axis=1) + least * np.arange(edges.shape[1])
 

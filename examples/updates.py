@@ -1,4 +1,4 @@
-"""Rows arrive in parts: each part updates the model, and nothing is fitted anew until it must be.
+"""Rows arrive in parts. Each updates the model; all rows are fitted again only when necessary.
 
 python -m examples.updates
 """

@@ -2,10 +2,9 @@
 
     python site/anchored_site/assemble.py build/site/source
 
-The pages under docs/ stay where they are, so links on a code host keep working. Here each is
-copied to its place in the site, links between pages follow, other files are copied along, and the
-long tables of results are folded.
-"""
+The pages under docs/ stay where they are, so links on a code host keep working. Here each page is
+copied to its place on the site, together with other files. Links between pages are adapted, and
+long tables of results are folded."""
 
 import os
 import re

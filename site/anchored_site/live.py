@@ -138,7 +138,7 @@ def patient() -> dict:
 
 
 def _saved(model) -> dict:
-    """What a file of the model says: the page shows what a user would load."""
+    """The model as its file has it, because a user would load that file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         model.save(path)

@@ -19,7 +19,7 @@ def layers() -> list[list[str]]:
 
 
 def house() -> str:
-    """An SVG picture: one floor for each layer, one room for each folder."""
+    """An SVG picture: one row for each layer, one box for each folder."""
     floors = layers()
     height = len(floors) * (ROOM + GAP) + GAP
     parts = []

@@ -81,7 +81,7 @@ class Likelihood(Protocol):
 
 
 class Work(NamedTuple):
-    """What is to be done for each of some pieces: ``function(shared, piece, report)``."""
+    """Some work for each piece: the call ``function(shared, piece, report)``."""
 
     function: Callable
     shared: Any

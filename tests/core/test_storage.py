@@ -97,7 +97,7 @@ def test_storage_that_is_lost_is_said_in_single_lines_and_training_goes_on():
     said = [str(warning.message) for warning in caught]
     assert len(said) == 2
     assert said[0].startswith("Checkpoints in kept (py::lost) cannot be read (")
-    assert "'members' starts anew" in said[0]
+    assert "'members' starts again" in said[0]
     assert said[1].startswith("No checkpoint can be written to kept (py::lost) (")
     assert all("connection reset by peer" in line and "\n" not in line for line in said)
     same_ensemble(found, fit(data))

@@ -204,10 +204,10 @@ def test_trainings_stand_line_by_line_with_a_verdict():
         "70.0%",
     ]
     assert row(text, "another")[3:] == ["-", "-", "-"]
-    assert " ".join(text.split()).endswith("wherever they were run: none.")
+    assert " ".join(text.split()).endswith("at most one standard error worse than the paper: none.")
     numbers["energy/2"] = cell("a third", 1.0, 1.2)
     text = section(page(protocol=protocol), "What the authors' training adds")
-    assert " ".join(text.split()).endswith('wherever they were run: "a third".')
+    assert " ".join(text.split()).endswith('standard error worse than the paper: "a third".')
 
 
 def test_missing_splits_are_said_in_the_cell():

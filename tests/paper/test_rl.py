@@ -77,7 +77,7 @@ def test_the_table_of_deep_sea_says_what_the_record_holds():
     words = deep_sea.findings(record)
     assert any("in 3 of 3 seeds; the target was 9 of 10" in line for line in words)
     assert any("so anchors explore better" in line for line in words)
-    assert any("units of the prior 50, randomised priors, faster rate none." in w for w in words)
+    assert any("prior), none (randomised priors, faster rate)." in w for w in words)
 
 
 def test_anchors_differ_in_their_steps_and_prior_alone():

@@ -89,8 +89,8 @@ def test_seeds_can_be_added_to_some_methods():
 def test_findings_say_what_is_clear_and_what_is_not():
     ends = {"high:unconstrained": 50.0, "high:anchored": 60.0, "high:regularised": 59.9}
     told, first = rl_cartpole.findings(made_up(ends | {"high:true": 90.0}))
-    assert "Anchored ends above unconstrained: 10.0 ± 0.3." in told
-    assert "Anchored ends about level with regularised: 0.1 ± 0.3." in told
+    assert "Anchored ends above unconstrained (difference 10.0 ± 0.3)." in told
+    assert "Anchored ends about level with regularised (difference 0.1 ± 0.3)." in told
     assert "true model 90.0 ± 1.3 (± one standard error over 10 seeds)" in told
     # Of two trials the second is the first that is planned, and the end.
     assert "anchored earns more than unconstrained at high noise (10.0 ± 0.3)" in first
@@ -177,4 +177,7 @@ def test_planning_without_the_spread_differs_in_that_alone():
     assert with_spread[1] != without[1]
     ends = {"high:anchored": 5.0, "high:anchored-averaged": 2.0, "high:unconstrained": 1.0}
     told = " ".join(rl_cartpole.EXPERIMENT.findings(made_up(ends | {"high:regularised": 1.0})))
-    assert "earns less than planning with each member in turn (the spread brings 3.0" in told
+    assert (
+        "earns less than planning with each member in turn (the spread changes the reward by 3.0"
+        in told
+    )

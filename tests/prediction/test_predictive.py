@@ -170,8 +170,8 @@ def test_gp_comparison_of_spreads_is_one_for_draws_of_the_exact_posterior():
     assert abs(np.log(gap.epistemic_ratio)) < 3.3 * error
     assert gap.outside_ratio == pytest.approx(1.44)
     root = "1.0" if gap.epistemic_ratio >= 1 else f"{gap.epistemic_ratio**0.5:.2f}"
-    words = f"The networks' spread is {root} times the exact one on rows like these, and 1.2 times"
-    assert gap.words == f"{words} far from the data."
+    words = f"The networks' spread is {root} times that of exact inference on rows like these"
+    assert gap.words == f"{words}, and 1.2 times far from the data."
     assert str(gap).endswith(gap.words)
 
 

@@ -190,7 +190,10 @@ def test_a_given_comparison_is_shown_and_none_is_made(page, regressor, held_out,
     text = text_of(page)
     for shown in ("0.125", "0.750", "0.0625", "77 rows"):
         assert shown in text
-    said = "spread is 0.90 times the exact one on rows like these, and 1.1 times far from the data."
+    said = (
+        "spread is 0.90 times that of exact inference on rows like these, and 1.1 times far from "
+        "the data."
+    )
     assert said in text
     made = regressor.compare_to_gp(held_out[0])
     own = text_of(anchored.report(regressor, *held_out))

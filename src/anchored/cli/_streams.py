@@ -11,7 +11,7 @@ from anchored.tables.streams import Stream, check_target, encoded
 
 
 def large_stream(tables: list[str]) -> Stream | None:
-    """Of Parquet files, several of them or too large to be read as a whole; else None."""
+    """A stream of Parquet files if they are several or too large to read; None otherwise."""
     several = len(tables) > 1 or Path(tables[0]).is_dir() or "*" in tables[0]
     if not several and not tables[0].lower().endswith((".parquet", ".pq")):
         return None

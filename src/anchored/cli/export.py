@@ -43,7 +43,7 @@ def export(
 
 
 def _write(model: Path, fitted: Any, onnx: Path, network: Any) -> None:
-    """By way of NumPy alone where that is enough, else by way of JAX."""
+    """Write the graph with NumPy alone if that is enough, otherwise with JAX."""
     from anchored.model.onnx import write
     from anchored.model.runtime import COVERAGE
 

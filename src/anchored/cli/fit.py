@@ -250,7 +250,7 @@ def _say_plan(table: str, plan, seconds: float, max_seconds: float | None) -> No
     for note in plan.notes:
         typer.echo(f"Note: {note}")
     expected = seconds if max_seconds is None else min(seconds, max_seconds + 10)
-    typer.echo(f"This should take about {_rounded(expected)}.")
+    typer.echo(f"Training should take about {_rounded(expected)} on an idle machine.")
 
 
 def _rounded(seconds: float) -> str:
@@ -344,13 +344,14 @@ def _say_result(record: dict[str, Any], seconds: float) -> None:
     typer.echo(record["verdict"])
     if record["task"] == "regression":
         share = max(scores["r2"] or 0.0, 0.0)
-        explained = f" and explain {share:.0%} of the variance" if share else ""
+        explained = f" and explain {100 * share:.0f} % of the variance" if share else ""
         off = f"{scores['rmse']:.4g} in the target's units (root mean square)"
         typer.echo(f"Predictions are off by {off}{explained}.")
         missing = "" if record["gp"] else "Not compared with exact inference. "
         typer.echo(f"{missing}{record['gp_words']}")
     else:
-        typer.echo(f"Stated probabilities are off by {scores['ece']:.1%} on average.")
+        off = f"{100 * scores['ece']:.1f} percentage points"
+        typer.echo(f"Stated probabilities are off by {off} on average.")
     for warning in record["warnings"]:
         typer.echo(f"Warning: {warning}")
     typer.echo(f"Trained {record['members']} networks; {seconds:.0f} s in all.")

@@ -108,7 +108,7 @@ def _default_preset(name: str | None) -> str:
 
 
 def _names(text: str) -> list[str]:
-    """Of a list like ``boston,yacht``."""
+    """The names in a list like ``boston,yacht``."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

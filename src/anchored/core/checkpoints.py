@@ -158,7 +158,7 @@ class Checkpoint:
         except OSError as error:
             self.tell(
                 f"Checkpoints in {self.folder} cannot be read ({_why(error)}); {self.name!r} "
-                "starts anew."
+                "starts again."
             )
             return []
         return [name for name in map(self._file, _SLOTS) if name in names]

@@ -165,9 +165,9 @@ def init_ensemble(
 ) -> EnsembleState:
     """Members before their first step: `advance` trains them, `objective` evaluates them.
 
-    The arguments are those of `fit_ensemble`. Only the shapes, the capacity and the rows of
-    ``folds`` in ``data`` matter, and only the batch size, the rates and the optimiser in
-    ``schedule``. All members see rows that are added later.
+    The arguments are those of `fit_ensemble`. Of ``data`` only the shapes,
+    the capacity and the rows of ``folds`` matter; of ``schedule`` only the batch size, the rates
+    and the optimiser. All members see rows that are added later.
 
     >>> import jax
     >>> import numpy as np
@@ -223,8 +223,8 @@ def fit_ensemble(
     prior, likelihood, data : the rest of the model, and the rows.
     method : a row of `METHODS`.
     members : numbers of the members to train, instead of the first ``n_members``. A number may
-        occur more than once: it gives the same anchor, noise and initial draw, for example on other
-        rows (``folds``).
+        occur more than once, for example with other rows (``folds``): its members then have the
+        same anchor, noise and initial draw.
     schedule : how long and how fast to train.
     start : initial parameters [member, ...] instead of draws from ``network.init``; ignored for
         layers that stay at their anchor.

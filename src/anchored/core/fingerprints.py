@@ -39,12 +39,12 @@ def training_marks(state: EnsembleState, data: Data, schedule: Any, turn: Any) -
 
 
 def machine_marks() -> Marks:
-    """Of the versions and the kind of machine alone."""
+    """Marks of the versions and of the kind of machine."""
     return {"versions": digest(_machine(), [])}
 
 
 def program_mark(function: Any, *args: Any) -> str:
-    """Of a function as JAX writes it down for arguments of some shapes."""
+    """Mark of a function as JAX writes it down for arguments of some shapes."""
     program = jax.make_jaxpr(function)(*args)
     consts = [np.asarray(const) for const in program.consts]
     return digest(_without_addresses(program), consts)

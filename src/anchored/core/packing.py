@@ -38,7 +38,7 @@ class Layout:
 
     @classmethod
     def of(cls, x: dict | tuple) -> "Layout":
-        """Of a dict or tuple of arrays [row, ...]."""
+        """The layout of a dict or tuple of arrays [row, ...]."""
         if not x:
             raise bad_value("X", x, "a dict or tuple of at least one array")
         items = sorted(x.items()) if isinstance(x, dict) else enumerate(x)
@@ -126,7 +126,7 @@ def is_several(x: Any) -> bool:
 
 
 def input_layout(x: Any) -> Layout | None:
-    """Of inputs that are several arrays."""
+    """The layout of inputs that are several arrays; None for one array."""
     return Layout.of(x) if is_several(x) else None
 
 

@@ -43,7 +43,7 @@ class _Seen(NamedTuple):
 
 
 def program_of(network: Network, params: Params, x: Any) -> Program:
-    """Of ``network.apply`` for parameters and inputs of these shapes; nothing is computed."""
+    """The program of ``network.apply`` for these shapes; nothing is computed."""
     paths = [dotted(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
     closed = jax.make_jaxpr(network.apply)(params, x)
     n_inputs = len(closed.jaxpr.invars) - len(paths)

@@ -193,7 +193,7 @@ class HostRows:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the rows that are read."""
+        """Number type of the rows that are read."""
         return np.dtype(np.int32 if self.standardiser.keeps_type else self.real)
 
     @property
@@ -220,7 +220,7 @@ class HostRows:
         return made
 
     def take(self, rows) -> "HostRows":
-        """Some of the rows, still unread."""
+        """Some of the rows; nothing is read yet."""
         return dataclasses.replace(self, index=self.index[rows])
 
     def pieces(self) -> Iterator[np.ndarray]:

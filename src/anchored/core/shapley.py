@@ -60,7 +60,7 @@ class OnPaths(NamedTuple):
 def walked(
     network: Network, params: Params, x: np.ndarray, start: np.ndarray, rank: np.ndarray, column
 ) -> OnPaths:
-    """The members on the way to the row ``x`` [input], by one compiled program.
+    """The members along the paths to the row ``x`` [input], by one compiled program.
 
     ``start`` [path, input] is where paths begin, ``rank`` [path, column] when columns change, and
     ``column`` [input] the number of the column that each input comes from.

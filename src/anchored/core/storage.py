@@ -27,7 +27,7 @@ class Folder(Protocol):
     """Files by name, written whole or not at all."""
 
     def names(self) -> list[str]:
-        """Of all files; none if there is no such folder."""
+        """Names of all files; none if there is no such folder."""
         ...
 
     def read(self, name: str) -> bytes:

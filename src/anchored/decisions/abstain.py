@@ -112,7 +112,7 @@ def decide(
 
 
 def probabilities(dist: Predictive) -> np.ndarray:
-    """Of the classes [row, class]."""
+    """Probabilities of the classes [row, class]."""
     if dist.family == "categorical":
         return dist.mean
     if dist.family == "bernoulli":
@@ -192,7 +192,7 @@ class CostCoverage:
 
     @property
     def area(self) -> float:
-        """Mean risk over all coverages; it is low if the rejected rows are the costly ones."""
+        """Mean cost over all shares of accepted rows; low if the rejected rows are costly."""
         steps = np.diff(self.coverage, prepend=0.0)
         return float(np.sum(steps * self.risk) / self.coverage[-1])
 

@@ -32,7 +32,7 @@ _BREACH = 10.0  # what a deviation beyond a constraint costs a drawn function
 
 
 class Belief(NamedTuple):
-    """Of the objective, with the best value so far, and of each constraint, with its limit.
+    """What is known of the objective and its best value, and of each constraint and its limit.
 
     Either moments (for the expected improvement) or functions (for Thompson sampling), all
     standardised. Without a feasible point so far ``best`` is NaN, and feasibility is all.

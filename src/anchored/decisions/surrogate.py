@@ -60,9 +60,9 @@ class Hyperpriors:
     Parameters
     ----------
     first_var : prior variance of the input layer's biases, which scales the whole function.
-    steepness : variance of its weights beside that of its biases, of all columns alike.
-    relevance : the same of each column beside the others.
-    noise_var : of standardised values.
+    steepness : variance of that layer's weights divided by that of its biases, for all columns.
+    relevance : factor on the variance of the weights of a single column.
+    noise_var : variance of the noise of standardised values.
     wave_var : prior variance of the sum of all cosines.
     wave_steepness : squared scale of their weights, summed over columns of relevance 1.
     """

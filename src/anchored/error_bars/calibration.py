@@ -80,7 +80,7 @@ class Calibration:
         return dataclasses.replace(dist, epistemic_var=epistemic, noise_dof=self.noise_dof)
 
     def log_density(self, members, y, shape, spread: tuple[np.ndarray, float]) -> np.ndarray:
-        """Of held-out targets [batch], with the moderated ``spread`` of their few members."""
+        """Log density of held-out targets [batch], with the moderated ``spread`` of few members."""
         variance, spread_dof = spread
         total = (self.factor + 1 / len(members)) * variance
         scale2, dof = combined(total, spread_dof, self.noise_var * shape, self.noise_dof)

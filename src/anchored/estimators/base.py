@@ -172,7 +172,7 @@ class AnchoredEstimator(TakesRows):
         return Model(network, prior, likelihood, data)
 
     def _outputs_of_network(self, rows: Rows) -> int:
-        """Of a network of the user's own."""
+        """Number of outputs of the user's own network."""
         dtype = np.int32 if np.issubdtype(rows.x.dtype, np.integer) else np.float32
         network = self._make_network(1, len(rows.y))
         return model_shapes(network, tuple(rows.x.shape[1:]), dtype)[1].shape[-1]

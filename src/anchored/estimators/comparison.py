@@ -18,17 +18,17 @@ def with_gp(estimator: Any, X, dist: Predictive | None = None) -> GPComparison:
     if estimator.noise_var_ is None:
         raise ValueError(
             f"An exact GP needs a known noise, and `method` {estimator.method!r} or a `likelihood` "
-            'learns it. Fit with method="rms" and no `likelihood` to compare.'
+            'learns it. To compare, fit with method="rms" and no `likelihood`.'
         )
     if not hasattr(estimator, "_train_rows"):
         raise ValueError(
             "This model came from a file, and files do not keep the training rows that an "
-            "exact GP needs. Fit again to compare."
+            "exact GP needs. To compare, fit again."
         )
     if estimator._train_rows is None:
         raise ValueError(
-            f"There are more than {MAX_ROWS:,} training rows, too many for an exact GP. Fit on a "
-            "random part of the rows to compare."
+            f"There are more than {MAX_ROWS:,} training rows, too many for an exact GP. To "
+            "compare, fit on a random part of the rows."
         )
     kernel = gp.twin(estimator.ensemble_.network, estimator.prior_)
     part = estimator.model_.regression

@@ -207,7 +207,7 @@ def _effects(
 
 
 def _effect(values: np.ndarray, paths: Paths) -> Effects:
-    """Of values [path, step, out] on the way to one row."""
+    """Effects of the columns, from values [path, step, out] on the way to one row."""
     gains = paths.gains(values)
     pairs = gains.reshape(-1, 2, *gains.shape[1:]).mean(axis=1)
     error = pairs.std(axis=0, ddof=min(1, len(pairs) - 1)) / np.sqrt(len(pairs))

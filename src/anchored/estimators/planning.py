@@ -91,7 +91,7 @@ class FitPlan:
             (
                 f"Rows:        {self.n_rows:,} of {self.n_inputs} numbers, {rows}",
                 f"Members:     {self.n_members} of {self.n_parameters:,} parameters{others}",
-                f"Programs:    {self.n_shares} shares of {self.share} members",
+                f"Programs:    {self.n_shares}, each for {self.share} members",
                 f"Steps:       at most {self.n_steps:,} of {self.batch_size} rows",
                 f"Where:       {self.where}",
                 f"Memory:      {_size(self.n_bytes)} of {_size(self.free_bytes)} free{enough}",

@@ -10,12 +10,18 @@ from anchored.core.training import OnCheck, Progress
 def _bar(title: str, first_words: str) -> Iterator:
     """Yield ``update(words, done, total)`` of a bar with the time left, on standard error."""
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
 
-    columns = (TextColumn(title), BarColumn(bar_width=20), TextColumn("{task.description}"))
-    times = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("left"))
-    with Bar(*columns, *times, console=Console(stderr=True), speed_estimate_period=3600) as bar:
+    columns = (
+        TextColumn(title),
+        BarColumn(bar_width=20),  # which shrinks first
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(table_column=Column(no_wrap=True)),
+        TextColumn("left"),
+    )
+    with Bar(*columns, console=Console(stderr=True), speed_estimate_period=3600) as bar:
         task = bar.add_task(first_words, total=None)
 
         def update(words: str, done: float, total: float) -> None:

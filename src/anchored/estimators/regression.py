@@ -60,8 +60,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     training takes up to 30,000 steps in the units of the parameters; the rate then falls from 0.03
     (0.01 with two hidden layers) to 1 % of that, and training stops early when no member improves
     any more. Batches have 64 rows, or 32 below 500 rows.
-    From 5,000 rows on, 2,000 steps of Muon suffice (a tenth of the rows, at most 4,000), of 200
-    rows or 1 % of all (at most 1,024); with hardly any noise, 6,000 in the units of the parameters.
+    From 5,000 rows on, Muon takes the place of Adam. It takes a tenth as many steps as there are
+    rows, but at least 2,000 and at most 4,000. Its batches have 1 % of the rows, but at least 200
+    and at most 1,024. With hardly any noise it takes 6,000 steps, in the units of the parameters.
 
     Held-out rows set the noise of predictions, its tails, where it is larger, a factor on the
     members' spread, and the width that intervals need (`Predictive.interval`). There are five folds

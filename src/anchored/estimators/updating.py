@@ -252,7 +252,7 @@ def _went_on(estimator, kept: Kept, prepared: Prepared, known: Known, labels, n_
     every = None  # as members of folds are, so that one program trains all
     if folds is not None:
         every = folds._replace(of_member=np.full(n_trained, Folds.SEES_ALL))
-    with progress_bar(estimator.verbose, "Going on") as on_check:
+    with progress_bar(estimator.verbose, "Continuing") as on_check:
         ensemble = go_on(
             prepared.random, kept.ensemble, prior, likelihood, data,
             folds=every, on_check=on_check, **how,

@@ -95,7 +95,7 @@ def choose_regression(
     first_var: float | None = None,
     noise_var: np.ndarray | None = None,
 ) -> Chosen:
-    """Of highest evidence for standardised rows, which must come in random order.
+    """The choice of highest evidence for standardised rows, which must be in random order.
 
     A ``first_var`` or ``noise_var`` that is given stays as it is.
     """
@@ -169,7 +169,7 @@ def _held_as(x: np.ndarray) -> Any:
 
 
 def _covariance(network: Network, prior: Prior, x: np.ndarray, effort: Effort) -> np.ndarray:
-    """Of the network's functions at rows [row, row], averaged over draws and outputs."""
+    """Covariance of the network's functions [row, row], averaged over draws and outputs."""
     rows = np.zeros((effort.n_rows, *x.shape[1:]), _held_as(x))
     rows[: len(x)] = x
     total = np.zeros((len(x), len(x)))

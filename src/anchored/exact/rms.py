@@ -9,8 +9,9 @@ S_post S_prior^-1 S_post (corollary 1). Exactness needs anchors of covariance
 S_prior + S_prior P S_prior (theorem 1).
 
 In units of the prior, where S_post has eigenvalues l in [0, 1], that covariance has eigenvalues
-l^2. All else follows: variance is lost wherever 0 < l < 1 (lemma 1), axes are kept in these units
-(lemma 2), directions the data leave alone (l = 1) or fix (l = 0) are exact (theorems 3 and 4).
+l^2. All else follows. Variance is lost wherever 0 < l < 1 (lemma 1). Axes are kept in these
+units (lemma 2). Directions that the data leave alone (l = 1) or fix (l = 0) are exact (theorems 3
+and 4).
 
 Numbers and theorems are those of Pearce et al. (2020), "Uncertainty in Neural Networks:
 Approximately Bayesian Ensembling", appendix A.
@@ -94,9 +95,9 @@ def map_solutions(
 ) -> np.ndarray:
     """The MAP solution [n, dim] of each anchor [n, dim].
 
-    `precision_mean` may have one row for each anchor. With rows drawn from Normal(P mu_like, P),
-    which means noise on the targets of a linear model, and anchors drawn from the prior, the
-    solutions are draws from the exact posterior.
+    `precision_mean` may have one row for each anchor. If its rows are drawn from
+    Normal(P mu_like, P) and the anchors from the prior, the solutions are draws from the exact
+    posterior. For a linear model, such rows mean noise on the targets.
     """
     prior_precision = np.linalg.inv(prior.cov)
     pull = anchors @ prior_precision + precision_mean

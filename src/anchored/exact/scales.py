@@ -64,7 +64,7 @@ def choose(twin: Twin, x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Warp
 
 
 def _log_densities(twin: Twin, x, t: np.ndarray, weight) -> np.ndarray:
-    """Of each row [row], given all others."""
+    """Log density of each row [row], given all others."""
     centre, scale = np.average(t, weights=weight), np.std(t) or 1.0
     y = ((t - centre) / scale)[:, None]
     tuned = tune_regression(twin, x, y, weight)

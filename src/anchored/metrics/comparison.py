@@ -92,7 +92,9 @@ class GPComparison:
         """
         if self.epistemic_ratio is None:
             return ""
-        inside = f"The networks' spread is {_root(self.epistemic_ratio)} times the exact one"
+        inside = (
+            f"The networks' spread is {_root(self.epistemic_ratio)} times that of exact inference"
+        )
         if self.outside_ratio is None:
             return f"{inside}."
         far = f"{_root(self.outside_ratio)} times far from the data"

@@ -95,7 +95,7 @@ class Graph:
         return self.add("Clip", [value, self.constant(least), self.constant(most)])
 
     def columns(self, value: str, start: int, stop: int) -> str:
-        """Of the last axis."""
+        """Some columns of a value: a part of its last axis."""
         bounds = [self.constant([n], np.int64) for n in (start, stop, -1)]
         return self.add("Slice", [value, *bounds])
 

@@ -13,7 +13,7 @@ from anchored.prediction.conformal import Conformal
 
 
 def probabilities(graph: Graph, logits: str, temperature: float) -> str:
-    """Of classes [row, class], from logits [member, row, class]."""
+    """Probabilities of classes [row, class], from logits [member, row, class]."""
     mean = graph.mean(graph.add("Softmax", [logits], axis=-1))
     if temperature == 1:
         return mean
@@ -49,7 +49,7 @@ def regression_columns(
 
 
 class _Pooled(NamedTuple):
-    """Of the members [row, out]; ``spread`` is their variance before any factor."""
+    """Moments of the members [row, out]; ``spread`` is their variance before any factor."""
 
     mean: str
     spread: str
@@ -76,7 +76,7 @@ def _pooled(graph: Graph, members: str, noise: str, n_members: int, part: Regres
 def _ends(
     graph: Graph, pooled: _Pooled, n_members: int, part: Regression, coverage: float
 ) -> tuple[str, str]:
-    """Of the interval [row, out], as in `Predictive.quantiles`."""
+    """The ends of the interval [row, out], as in `Predictive.quantiles`."""
     if part.family == "gaussian":
         variance = graph.add("Add", [pooled.epistemic, pooled.noise])
         in_dof = None

@@ -17,7 +17,7 @@ PRESETS = {
     "paper": "the paper's settings",
     "cpu": "what two cores can do in an hour",
     "paper-splits": "the paper's settings on the splits its authors drew",
-    "defaults": "nothing set, beside rivals with nothing set",
+    "defaults": "nothing set, neither for us nor for rivals",
     "tuned": "the files of `anchored tune` that --settings names",
 }
 UNKNOWN = float("nan")  # seconds that nobody has measured

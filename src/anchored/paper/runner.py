@@ -335,7 +335,7 @@ def plain(value: Any) -> Any:
 
 
 def standard_error(values: Sequence[float]) -> float | None:
-    """Of their mean; one value has none."""
+    """Standard error of the mean of some values; None for a single value."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
@@ -349,7 +349,7 @@ def _in_order(label: str) -> list[tuple[int, str]]:
 
 
 def _seconds(results: Mapping[str, dict]) -> float:
-    """Of all cells; null in one that was not timed."""
+    """Seconds of all cells; a cell that was not timed has null."""
     return plain(sum((result["seconds"] or 0.0 for result in results.values()), 0.0))
 
 
@@ -361,7 +361,7 @@ def _stamp(head: Record) -> str:
 
 @functools.cache
 def _source_digest() -> bytes:
-    """Of the source as it is when first asked for: what this process runs."""
+    """Digest of the source when first asked for, which is what this process runs."""
     code = hashlib.sha256()
     for source in sorted(Path(__file__).parents[1].rglob("*")):
         if source.suffix in (".py", ".toml"):

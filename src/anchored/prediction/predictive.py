@@ -201,7 +201,7 @@ class Predictive:
         return lower, upper
 
     def _standard_quantile(self, level: float, dof: np.ndarray) -> np.ndarray:
-        """Of the distribution of location 0 and scale 1 at one level, shaped like ``dof``."""
+        """Quantile of the distribution of location 0 and scale 1, shaped like ``dof``."""
         if self.conformal is None:
             return special.quantile(NormalDist().inv_cdf(level), dof)
         score = self.conformal.score(level)

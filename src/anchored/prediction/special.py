@@ -74,7 +74,7 @@ def unlikeness(value: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def quantile(score: float, dof: np.ndarray) -> np.ndarray:
-    """Of a standard Student-t, of 1 degree of freedom or more, at the level of a normal score."""
+    """Quantile of a standard Student-t (``dof`` of 1 or more) at the level of a normal score."""
     size = min(abs(score), _MOST_SCORE)
     if size < _LEAST_SCORE:
         return np.zeros_like(dof, np.float64)

@@ -82,7 +82,7 @@ def _kind(share: float, low: float, high: float, n: int) -> str:
 def right_band(confidence: np.ndarray) -> tuple[int, int]:
     """Least and most rows that are right in 95 of 100 cases if each is with its confidence.
 
-    Counts the wrong ones, whose distribution is a product of one factor for each row.
+    The number of wrong rows is counted: its distribution has one factor for each row.
     """
     wrong = 1 - np.asarray(confidence, np.float64)
     deviation = np.sqrt(np.sum(wrong * (1 - wrong)))

@@ -126,12 +126,12 @@ class DynamicsModel:
     Attributes
     ----------
     state : the ensemble.
-    rows : ``x`` has observations and actions next to each other, ``y`` the predicted quantities,
-        both as they came.
+    rows : ``x`` has observations and actions next to each other, ``y`` the predicted quantities;
+        neither is scaled.
     seen : number of all rows so far.
     inputs, targets : the scales used in training so far.
     n_observed : numbers in an observation.
-    features, reward : see above; if ``reward`` is None, it is predicted.
+    features, reward : functions, as for `PlanningAgent`; if ``reward`` is None, it is predicted.
     """
 
     state: EnsembleState

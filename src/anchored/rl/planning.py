@@ -43,7 +43,7 @@ class Simulator(Protocol):
 
 
 class Bounds(NamedTuple):
-    """Of actions, [action] each."""
+    """Least and largest values of the actions, [action] each."""
 
     low: Array
     high: Array

@@ -148,7 +148,7 @@ class PlanningAgent:
         self._plan, self._n_acts = rest(self.settings.planner, self.bounds_), 0
 
     def act(self, observation: Any) -> np.ndarray:
-        """The action to take now; the rest of its plan is where the next one starts."""
+        """The action to take now; the search for the next one starts from the rest of its plan."""
         model = self._fitted()
         seen = checked_numbers("observation", observation)
         if seen.shape != (model.n_observed,):

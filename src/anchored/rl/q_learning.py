@@ -125,7 +125,7 @@ def epsilon_at(settings: QSettings, episode: Array) -> Array:
 
 
 def episode_keys(settings: QSettings, seed: Array, episode: Array) -> tuple[Array, Array, Array]:
-    """Of an episode by its number: the member that plays, keys of the world and of the player."""
+    """The member that plays an episode, and the keys of the world and of the player."""
     key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), episode)
     key_member, key_world, key_player = jax.random.split(key, 3)
     return jax.random.randint(key_member, (), 0, settings.n_members), key_world, key_player
@@ -267,8 +267,8 @@ def rounds(
 ) -> tuple[QState, Curve, Array]:
     """The state after ``n_rounds`` rounds, at most ``most``, and their curve [round, episode].
 
-    It stops after a round with a number that is none; the rounds before it count. Last comes how
-    many were good.
+    It stops after a round with a number that is not finite; the rounds before it count. The last
+    result is the number of these rounds.
     """
     shape = (most, settings.train_every)
     numbers = jnp.arange(settings.train_every)

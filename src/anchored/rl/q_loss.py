@@ -67,7 +67,7 @@ class QLoss:
         return q if fixed is None else q + fixed
 
     def known(self, own: Own, extra: Extra, batch: Batch) -> Known:
-        """Of all rows of a batch, or of several at once."""
+        """What is known of all rows of a batch, or of several batches at once."""
         later = self.values(own.target, own, extra, batch.y[:, N_FIXED:])
         return Known(later, self._fixed(own, extra, batch.x))
 
@@ -78,7 +78,7 @@ class QLoss:
         return self._pull(theta, own, extra, batch) + misfit
 
     def gradient(self, theta: Array, own: Own, extra: Extra, batch: Batch, known: Known) -> Array:
-        """Of the loss in theta, given what is known of the rows."""
+        """Gradient of the loss in theta, given what is known of the rows."""
         leaves = jax.grad(self._misfit)(self.raveller.unravel(theta), own, extra, batch, known)
         # Fused with the vector they become a part of, sums over rows would be slow.
         misfit = self.raveller.ravel(jax.lax.optimization_barrier(leaves))

@@ -188,7 +188,7 @@ class Service:
         )
 
     def _coverage(self, query: bytes) -> float:
-        """Of ``?coverage=0.8``, or the model's."""
+        """The coverage of a query ``?coverage=0.8``, or else that of the model."""
         if not query:
             return self._predictor.coverage
         pairs = urllib.parse.parse_qsl(query.decode("latin-1"), keep_blank_values=True)

@@ -46,7 +46,7 @@ def chunked(column):
 
 
 def plain_type(kind):
-    """Of the two types a column may be turned into, the one for an Arrow type, if any."""
+    """The plain type that a column of this Arrow type is turned into; None if there is none."""
     pa = pyarrow()
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -118,12 +118,12 @@ class Encoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns that a table must have."""
+        """Names of the columns that a table must have."""
         return tuple(column.name for column in self.columns)
 
     @property
     def text_names(self) -> tuple[str, ...]:
-        """Of the columns that must be read as text."""
+        """Names of the columns that must be read as text."""
         plain = (isinstance(column, Numeric) and not column.written for column in self.columns)
         return tuple(c.name for c, numbers in zip(self.columns, plain, strict=True) if not numbers)
 

@@ -68,7 +68,7 @@ def _normal_scores(y: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Means:
-    """Of each level: the mean of every signal, and how well it is known [level, signal + 1]."""
+    """For each level the mean of every signal, and how well it is known [level, signal + 1]."""
 
     levels: dict[str, int]
     values: np.ndarray

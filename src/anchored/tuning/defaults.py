@@ -40,7 +40,7 @@ def default_schedule(
     on, relevances make the prior uneven, so steps are in units of its scale, and the rate falls
     evenly to zero. With fewer rows, or if little noise asks for a close fit, steps are in the units
     of the parameters, and there are 30,000 of them. From ``matrix_rows`` rows on, batches are large
-    enough for the steps of Muon, of which fewer are needed.
+    enough for Muon, which needs fewer steps.
     """
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)

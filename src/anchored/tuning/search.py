@@ -100,14 +100,15 @@ def tune(
 
     ``x`` may be a data frame, which is encoded as in the estimators.
 
-    80 % of the rows train, the rest validate. The prior and the noise come from a grid of factors
-    up to 2 around the highest evidence. Among the points whose evidence is within 0.05 nats per row
-    of the best, the one whose exact GP has the lowest validation NLL is taken. Schedules are
-    searched next. The first one tried is the default of `AnchoredRegressor`, with the batch size
-    rounded to a power of two. A schedule under which a member diverges scores infinity. The same
-    ``random_state`` repeats the search exactly, unless ``max_seconds`` ends it early. Finally, a
-    single network is trained with the best schedule; its mean squared validation error becomes
-    ``single_var``. Ctrl-C ends the search and keeps its finished trials, without that variance.
+    80 % of the rows train, the rest validate. The prior and the noise are chosen from a grid around
+    the highest evidence, which reaches a factor of 2 to either side. Among the points whose
+    evidence is within 0.05 nats per row of the best, the one whose exact GP has the lowest
+    validation NLL is taken. Schedules are searched next. The first one tried is the default of
+    `AnchoredRegressor`, with the batch size rounded to a power of two. A schedule under which a
+    member diverges scores infinity. The same ``random_state`` repeats the search exactly, unless
+    ``max_seconds`` ends it early. Finally, a single network is trained with the best schedule; its
+    mean squared validation error becomes ``single_var``. Ctrl-C ends the search and keeps its
+    finished trials, without that variance.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def from_module(module: Any) -> EquinoxNetwork:
 
 
 def from_class(make: Any) -> EquinoxNetwork:
-    """Of a class, or a partial one, that lacks its key alone."""
+    """A network from a class, or a partial one, that lacks only its key."""
     module = make(key=jax.random.key(0))
     return _network(module, title_of(type(module)), lambda key: make(key=key))
 

@@ -15,7 +15,7 @@ from anchored.typing import Array, Params
 
 
 def from_pair(first: Callable, second: Any) -> Any:
-    """Of ``(init, apply)``, or of ``(apply, params)``."""
+    """A network from ``(init, apply)`` or from ``(apply, params)``."""
     return FunctionPair(first, second) if callable(second) else Function.of(first, second)
 
 

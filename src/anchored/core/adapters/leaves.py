@@ -27,7 +27,7 @@ def leaf_of(
     out_first: bool,
     layer: str = "",
 ) -> Leaf:
-    """Of the leaf at a dotted path; ``layer`` is the class of the layer that has it, if known."""
+    """What the leaf at a dotted path is; ``layer`` is the class of its layer, if known."""
     shape = shapes[path]
     parent, _, name = path.rpartition(".")
     around = f"{parent.rpartition('.')[2]} {layer}".lower()
@@ -45,7 +45,7 @@ def leaf_of(
 def leaves_of(
     params: Mapping[str, Any], out_first: bool, kinds: Mapping[str, str] | None = None
 ) -> dict[str, Leaf]:
-    """Of all parameters by dotted path; ``kinds`` are the classes of layers by path, if known."""
+    """What each parameter is, by dotted path; ``kinds`` are classes of layers, if known."""
     shapes, kinds = {path: leaf.shape for path, leaf in params.items()}, kinds or {}
     return {
         path: leaf_of(path, shapes, out_first, kinds.get(path.rpartition(".")[0], ""))

@@ -71,7 +71,7 @@ def from_module(module: Any) -> NNXNetwork:
 
 
 def from_class(make: Any) -> NNXNetwork:
-    """Of a class, or a partial one, that lacks its ``rngs`` alone."""
+    """A network from a class, or a partial one, that lacks only its ``rngs``."""
     module = make(rngs=nnx.Rngs(0))
     title = title_of(type(module))
     return _network(module, title, lambda key: _flat(_params(make(rngs=nnx.Rngs(key)))))

@@ -156,7 +156,7 @@ def _bridge() -> Any:
 
             return torchax.default_env()
     except ModuleNotFoundError as error:
-        need = "PyTorch modules run in JAX by way of torchax"
+        need = "PyTorch modules run in JAX through torchax"
         raise missing_package(need, "torch") from error
     except (ImportError, AttributeError) as error:  # it uses what PyTorch may drop at any time
         have = f"torchax {version('torchax')} cannot be loaded beside PyTorch {torch.__version__}"

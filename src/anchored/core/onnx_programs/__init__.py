@@ -47,7 +47,7 @@ def networks(network: Network, params: Params, row_shape: tuple[int, ...], dtype
 
 
 def _programs(network: Network, params: Params, row_shape: tuple[int, ...], dtype: Any) -> Program:
-    """Of one member, for two numbers of rows."""
+    """The program of one member, traced for two numbers of rows."""
     one = jax.eval_shape(lambda tree: jax.tree.map(lambda leaf: leaf[0], tree), params)
     traced = [
         jax.make_jaxpr(network.apply)(one, jax.ShapeDtypeStruct((n_rows, *row_shape), dtype))

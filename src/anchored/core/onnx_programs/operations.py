@@ -210,7 +210,7 @@ def _reduce_flags(kind: str) -> Translate:
 
 
 def _place(kind: str) -> Translate:
-    """Of the largest or smallest value."""
+    """Translates the place of the largest or smallest value."""
 
     def translate(scope: Scope, op: Operation) -> str:
         (axis,) = op.params["axes"]

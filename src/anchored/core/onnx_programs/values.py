@@ -34,7 +34,7 @@ class Size(NamedTuple):
 
 
 def sizes(few: Any, more: Any) -> tuple[Size, ...]:
-    """Of shapes of the two programs."""
+    """Sizes of the axes, from their shapes in the two programs."""
     return tuple(Size.of(a, b) for a, b in zip(few, more, strict=True))
 
 
@@ -79,7 +79,7 @@ class Scope:
         return Scope(self.graph.body(), self.rows)
 
     def name(self, value: Value) -> str:
-        """Of a value in the graph; an array becomes a constant."""
+        """Name of a value in the graph; an array becomes a constant."""
         if value.known is None:
             return value.name
         return self.graph.constant(value.known, value.dtype)

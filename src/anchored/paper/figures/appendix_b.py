@@ -87,7 +87,8 @@ def tables(record: Record) -> list[Table]:
             verdict = "yes" if reproduces(check) else "no"
             rows.append((cell["section"], cell["title"], check["what"], off, verdict))
     header = ("section", "example", "printed", "largest difference", "reproduces")
-    return [Table("Difference in halves of the last digit printed", header, rows)]
+    title = "Difference from the printed numbers, divided by the most that rounding explains"
+    return [Table(title, header, rows)]
 
 
 def draw(figure, record: Record) -> None:

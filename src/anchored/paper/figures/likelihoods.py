@@ -154,7 +154,8 @@ def findings(record: Record) -> list[str]:
 
 
 def tables(record: Record) -> list[Table]:
-    header = ("", "flat", f"within {CLOSE:g}", "and not cut off", "median", "largest")
+    within = f"within {CLOSE:g}"
+    header = ("", "flat", within, f"{within}, curve not cut off", "median", "largest")
     out = []
     for blocks in record["numbers"].values():
         for method, block in blocks.items():

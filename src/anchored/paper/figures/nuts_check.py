@@ -100,7 +100,8 @@ def tables(record: Record) -> list[Table]:
                 rhat = number(trust["rhat"], ".3f") if "rhat" in trust else ""
                 numbers = (*(f"{value:.3f}" for value in off), number(trust["ess"], ".0f"), rhat)
                 rows.append((methods.ROWS[a], word, width, *numbers))
-    header = ("", "posterior", "nodes", "least ratio", "greatest", "mean off by", "ESS", "R-hat")
+    ratios = ("smallest ratio", "largest ratio", "error of the mean")
+    header = ("", "posterior", "nodes", *ratios, "ESS", "R-hat")
     return [Table("Deviation divided by that of the GP, over all grid points", header, rows)]
 
 

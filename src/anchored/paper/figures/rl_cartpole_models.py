@@ -56,7 +56,7 @@ def judged(
     reward: Reward,
     features: Features,
 ) -> dict[str, float]:
-    """Of a model after ``n_steps`` steps, in deviations of the noise, and nats.
+    """Scores of a model after ``n_steps`` steps, in deviations of the noise, and in nats.
 
     ``error`` is the mean's distance from the equations, ``spread`` what the members claim of it;
     ``lost`` is the log density of a step under the true distribution less that under the model.

@@ -23,7 +23,7 @@ MODELS = "models"  # in place of a noise, in the labels of models alone
 _LEARNT = ("anchored", "unconstrained", "regularised")
 _SCORES = {
     "error": "error of the mean, in deviations of the noise",
-    "spread": "spread of the members, likewise",
+    "spread": "spread of the members, in the same deviations",
     "lost": "NLL above the true distribution's, nats a step",
 }
 _CLEAR = 2.0  # standard errors
@@ -74,7 +74,7 @@ class Curves:
         return [noise for noise in NOISES if noise in self.runs]
 
     def model(self, name: str, score: str) -> Mean:
-        """Of the models alone, all fitted to the same rows."""
+        """A score of the models without planning, all fitted to the same rows."""
         return Mean.of([result[score] for result in self.models[name]])
 
     def names(self, noise: str) -> list[str]:
@@ -105,7 +105,7 @@ class Curves:
         return _difference(self.ends(noise, name), self.ends(noise, other))
 
     def less_at_first(self, noise: str, name: str, other: str) -> Mean | None:
-        """The same of the first trial that is planned, the second of all."""
+        """The same difference in the first planned trial, which is the second of all."""
         runs = (self.runs.get(noise, {}).get(each, {}) for each in (name, other))
         return _difference(*({seed: run[1] for seed, run in of.items()} for of in runs))
 

@@ -152,7 +152,7 @@ def combine(s: Settings, results) -> dict:
 
 
 def _pictures(s: Settings, result: dict) -> dict | None:
-    """Of the drawn scenes, if the arm is the real one and there is something to draw it with."""
+    """Pictures of the drawn scenes, if the arm is the real one and can be drawn here."""
     if s.environment != "fetch":
         return None
     from anchored.rl.environments.fetch_scenes import pictures
@@ -179,7 +179,11 @@ def findings(record: Record) -> list[str]:
 
 def tables(record: Record) -> list[Table]:
     numbers = record["numbers"]
-    header = ("agent", "episodes", "steps", "reward a step", "at the goal", "judged", "at the goal")
+    learning, judging = (
+        [f"{what}, {when}" for what in ("reward a step", "at the goal")]
+        for when in ("learning", "judged")
+    )
+    header = ("agent", "episodes", "steps", *learning, *judging)
     rows = []
     for name, words in WORDS.items():
         n = numbers[name]
@@ -189,7 +193,13 @@ def tables(record: Record) -> list[Table]:
             for text in (number(n[f"{when}_reward"], ".3f"), f"{100 * n[f'{when}_success']:.1f} %")
         ]
         rows.append((words, f"{n['n_episodes']:,}", f"{n['n_steps']:,}", *end))
-    about = ("scene", "mean of Q", "spread of the members", "best less worst action", "as expected")
+    about = (
+        "scene",
+        "mean of Q",
+        "spread of the members",
+        "best minus worst action",
+        "as expected",
+    )
     seen = [
         (
             f"{kind}: {words}",

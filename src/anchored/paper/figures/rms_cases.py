@@ -118,7 +118,10 @@ def tables(record: Record) -> list[Table]:
             variance = f"{cell['cov'][0][0]:.5f}"
             numbers = (variance, f"{ratio:.4f}", f"{corr:.4f}", f"{gap:.4f}")
             body.append((ROWS[row], COLUMNS[name], *numbers))
-    header = ("row", "", "variance", "of the exact", "correlation", "most lost of the prior's")
+    header = (
+        *("row", "", "variance", "divided by the exact", "correlation"),
+        "largest loss of prior variance",
+    )
     longer = [
         (f"{float(length):,.0f}", f"{c['variance_ratio'][0]:.5f}", f"{c['gap']:.5f}")
         for length, c in record["numbers"]["lengths"].items()
@@ -127,7 +130,11 @@ def tables(record: Record) -> list[Table]:
         Table("Posteriors; the two parameters have equal variances in every row", header, body),
         Table(
             "Row B with a longer likelihood of the same width",
-            ("likelihood variance", "RMS variance of the exact", "most lost of the prior's"),
+            (
+                "likelihood variance",
+                "RMS variance divided by the exact",
+                "largest loss of prior variance",
+            ),
             longer,
         ),
     ]

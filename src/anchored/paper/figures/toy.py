@@ -93,7 +93,8 @@ def gap_closed(anchored: dict, rms: dict, ideal: float) -> str:
         return "anchored is no further from the GP than its error allows"
     share = (anchored["mean"] - rms["mean"]) / gap
     change = f"closes {share:.0%} of" if share >= 0 else f"adds {-share:.0%} to"
-    return f"adding target noise (`rms`, {show(rms)}) {change} the gap to anchored"
+    gap_words = "the gap between exact draws and anchored"
+    return f"adding target noise (`rms`, {show(rms)}) {change} {gap_words}"
 
 
 def distance_cells(summary: dict) -> list[str]:

@@ -176,7 +176,7 @@ def _time_ratios(results: RealResults) -> list[float]:
 
 
 def _coverage(results: RealResults) -> str:
-    """Of each method the mean, the least and the largest, and how many are not as they should."""
+    """For each method: mean, least and largest coverage, and how many tables are not as hoped."""
     low, high = _COVERED
     rows = []
     datasets = results.datasets("regression")

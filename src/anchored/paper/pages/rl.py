@@ -63,9 +63,9 @@ def _rate(choice: Mapping[str, Any]) -> str:
 
 def _tried_columns(record: Mapping[str, Any]) -> list[str]:
     """Heads of the columns of `_tried`."""
-    about = ["prior variance of the first layer", "scale of the last", "noise variance"]
+    priors = ["prior variance of the first layer", "prior scale of the last layer"]
     shown = [f"{m.replace('-', ' ')}, {size}" for size in _sizes(record) for m in _TRIED]
-    return [*about, "rows kept", "rate", *shown]
+    return [*priors, "noise variance", "rows kept", "rate", *shown]
 
 
 def _sizes(record: Mapping[str, Any]) -> list[str]:

@@ -169,7 +169,7 @@ def _few(mean: Mean | None) -> str:
 
 
 def _ratio(log: Mean | None) -> str:
-    """Of a mean logarithm; by the slope, its error is the ratio's share."""
+    """The ratio from a mean logarithm; the error of the logarithm is a share of the ratio."""
     if log is None:
         return _NONE
     ratio = float(np.exp(log.value))

@@ -19,7 +19,7 @@ N_RANKED = 10  # draws among which a truth is ranked
 def scores(
     dist: Predictive, latent: np.ndarray, y: np.ndarray, seed: int, exact: Predictive | None = None
 ) -> dict[str, dict]:
-    """Of each region: shares covered at `LEVELS`, ranks, and the log of the usual spread.
+    """For each region: shares covered at `LEVELS`, ranks, and the log of the usual spread.
 
     With the ``exact`` posterior of the function, also the log of the spread that is needed.
     """

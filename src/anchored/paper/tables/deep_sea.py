@@ -201,7 +201,7 @@ def pairs(record: Record) -> list[dict]:
             found.append({"rate": words, **_compared(runs, both, shared)})
             full = {cell for cell in shared if _n_seeds(shared, cell[0]) >= _MANY_SEEDS}
             if both == TUNED and full and full != shared:
-                less = f"{words}, over the sizes with {_MANY_SEEDS} seeds or more,"
+                less = f"{words}, over the sizes with {_MANY_SEEDS} seeds or more"
                 found.append({"rate": less, **_compared(runs, both, full)})
     return found
 
@@ -228,7 +228,7 @@ def tables(record: Record) -> list[Table]:
         cells = [_shown(of_size.get(size)) for size in sizes]
         either = f"{value:.3f}" + (f" ± {error:.3f}" if math.isfinite(error) else "")
         rows.append((METHODS[method], *cells, either))
-    header = ("method", *(f"size {size}" for size in sizes), "psi, over the sizes it met")
+    header = ("method", *(f"size {size}" for size in sizes), "psi, over all its sizes")
     title = "Seeds that solved it, and median first episode with the treasure"
     return [Table(title, header, rows)]
 

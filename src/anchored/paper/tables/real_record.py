@@ -42,7 +42,7 @@ class RealResults:
             self._seeds.setdefault((dataset, method), {})[seed] = scores
 
     def datasets(self, task: str) -> list[str]:
-        """Of the registry's order, those with results."""
+        """The data sets that have results, in the registry's order."""
         found = {dataset for dataset, _ in self._seeds}
         return [name for name, table in REAL.items() if name in found and table.task == task]
 

@@ -51,7 +51,8 @@ def plan(s: Settings, context: Context) -> list[Cell]:
         settings = hyperparameters(s, dataset, context.settings)
         if "single-50" in methods and settings.single_var is None:
             raise ValueError(
-                "--settings: single-50 needs `single_var`; finish `anchored tune`, or leave it out."
+                "--settings: single-50 needs `single_var`; finish `anchored tune`, or leave "
+                "single-50 out."
             )
         for name in methods:
             method = known[name]

@@ -22,7 +22,7 @@ class Score(NamedTuple):
 
     @classmethod
     def over(cls, splits: Iterable[Mapping[str, Any]], name: str) -> "Score":
-        """Of the values that some splits have of a score."""
+        """The score over some splits, from the value that each of them has."""
         values = [split[name] for split in splits]
         if None in values:
             return cls(math.inf, None, len(values))
