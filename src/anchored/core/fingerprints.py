@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import platform
 import re
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -25,15 +26,15 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")  # of functions, other in every process
 
 def training_marks(state: EnsembleState, data: Data, schedule: Any, turn: Any) -> Marks:
     """Fingerprints of what decides a training: the state, the rows, the schedule and the turn."""
-    program = step_program(state, data)
-    consts = [np.asarray(const) for const in program.consts]
+    step, given = step_program(state, data)
+    shapes, structure = jax.tree.flatten(given)
     later = None if turn is None else turn(state).extra
     members = (state.theta, state.opt_state, state.own, state.extra, state.unit, later)
     numbers = (state.step, state.seed, state.log_rate, state.log_decay, state.fade)
     return {
         "rows": _of_data(data),
         "members": _of_leaves((members, numbers)),
-        "network, likelihood or optimiser": digest(_without_addresses(program), consts),
+        "network, likelihood or optimiser": _mark_of_step(step, structure, tuple(shapes)),
         "schedule": digest(_without_addresses(_plain(schedule)), []),
     } | machine_marks()
 
@@ -41,6 +42,11 @@ def training_marks(state: EnsembleState, data: Data, schedule: Any, turn: Any) -
 def machine_marks() -> Marks:
     """Marks of the versions and of the kind of machine."""
     return {"versions": digest(_machine(), [])}
+
+
+@lru_cache(maxsize=16)  # the members of a fit and those of its folds take the same steps
+def _mark_of_step(step: Any, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> str:
+    return program_mark(step, *jax.tree.unflatten(structure, shapes))
 
 
 def program_mark(function: Any, *args: Any) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from anchored.core.precision import in_threads_too
-from anchored.core.tree import concatenate_members, stack_members, take_members
+from anchored.core.tree import concatenate_members, member_of, stack_members, take_members
 from anchored.typing import MemberMap, Network, traits
 
 _LARGE_WORK = 300_000  # products of a step that keep a core busy
@@ -161,7 +161,7 @@ class OneByOne:
         run = _single_loop if self.looped else _single_steps
         n_members = n_members_of(state)
         if self.looped:  # compiled here, and not in every thread at once
-            member, mine = take_members((state, own), 0)
+            member, mine = member_of((state, own), 0)
             _single_loop(body, member, mine, shared, 0, 0)
         shares = _wrapped_around(n_members, n_steps, min(n_cores(), n_members))
         done: dict[tuple[int, int], Future] = {
@@ -171,10 +171,10 @@ class OneByOne:
         def work(share):
             for part in share:
                 if part.start == 0:
-                    member = take_members(state, part.member)
+                    member = member_of(state, part.member)
                 else:
                     member = done[part.member, part.start].result()
-                mine = take_members(own, part.member)
+                mine = member_of(own, part.member)
                 result = done[part.member, part.end]
                 try:
                     member = run(body, member, mine, shared, part.start, part.end)
@@ -191,7 +191,7 @@ class OneByOne:
 
     def apply(self, function, own, shared):
         def run(j):
-            return jax.block_until_ready(_single_apply(function, take_members(own, j), shared))
+            return jax.block_until_ready(_single_apply(function, member_of(own, j), shared))
 
         first, *others = range(n_members_of(own))
         done = run(first)  # compiled here, and not in every thread at once

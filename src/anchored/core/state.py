@@ -282,8 +282,8 @@ class _Step:
         return moved(self.optimiser, now, gradient, rate_at(s, step), s.unit)
 
 
-def step_program(state: EnsembleState, data: Data) -> Any:
-    """One member's step as JAX writes it down, for these shapes; nothing is computed."""
+def step_program(state: EnsembleState, data: Data) -> tuple[Callable, tuple]:
+    """One member's step, and the shapes of what it takes."""
     plan, brought = state.plan, isinstance(data.x, HostRows)
     size = min(plan.batch_size, len(data.weight))
     shared = _Shared.of(state, data)
@@ -293,7 +293,7 @@ def step_program(state: EnsembleState, data: Data) -> Any:
     moving = Moving(state.theta, state.opt_state)
     one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), (moving, state.own))
     body = _Step(plan.loss, plan.optimiser, size, brought)
-    return jax.make_jaxpr(body)(*one, shared, np.int32(0))
+    return body, jax.eval_shape(lambda *given: given, *one, shared, np.int32(0))
 
 
 def rate_at(state: "EnsembleState | _Shared", step: Array) -> Array:

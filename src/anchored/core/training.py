@@ -44,8 +44,7 @@ _MIN_CHECKS = 20
 _CHECK_ROWS = 4_096  # most rows the objective is looked at on ...
 _LEAST_CHECK_ROWS = 512  # ... and, if there are as many, the fewest
 _CHECK_SHARE = 8  # of the rows of the steps between two looks
-_PIECES = 16  # of the seconds between two states that are kept ...
-_READ_PIECES = 4  # ... and of rows that are read: reading ahead begins anew in each piece
+_PIECES = 4  # of the seconds between two states that are kept; each has a cost of its own
 _PATIENCE = 3  # quiet checks in a row before training stops early
 
 # One object for all fits, because the optimiser is part of the compiled program's key. Muon's
@@ -337,8 +336,7 @@ def _advanced(
     """The state after some steps more; in pieces between which it may be kept."""
     if keeper is None:
         return advance(run.state, data, n_steps)
-    pieces = _READ_PIECES if isinstance(data.x, HostRows) else _PIECES
-    seconds = keeper.checkpoint.interval / pieces
+    seconds = keeper.checkpoint.interval / _PIECES
     state, left = run.state, n_steps
     while left:
         # The first step of a process compiles; it tells nothing of the steps after it.

@@ -38,6 +38,11 @@ def take_members(tree: Params, index: Any) -> Params:
     return jax.tree.map(lambda leaf: on_device(np.asarray(leaf)[index]), tree)
 
 
+def member_of(tree: Params, index: int) -> Params:
+    """One member of a stacked tree, in NumPy: what a compiled program takes in without a copy."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[index], tree)
+
+
 @doubled(lambda tree, index, others: is_double(tree))
 def put_members(tree: Params, index: Any, others: Params) -> Params:
     """Replace some members of a stacked tree by others; by NumPy, which compiles nothing."""
@@ -55,9 +60,13 @@ def concatenate_members(trees: list[Params]) -> Params:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trees)
 
 
+@doubled(lambda trees: is_double(trees))
 def stack_members(trees: list[Params]) -> Params:
-    """Stack the trees of single members along a new member axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+    """Stack the trees of single members along a new member axis; by NumPy, which compiles nothing.
+
+    JAX would also start a program for every leaf of every member.
+    """
+    return jax.tree.map(lambda *leaves: on_device(np.stack(leaves)), *trees)
 
 
 def squared_distance(a: Params, b: Params, scale: Params) -> Array:
