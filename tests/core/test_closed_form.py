@@ -118,3 +118,15 @@ def test_members_that_diverge_stay_as_they_were(rows):
     for a, b in zip(jax.tree.leaves(found.params), jax.tree.leaves(later.params), strict=True):
         np.testing.assert_array_equal(a, b)
     assert later.member_ids == found.member_ids
+
+
+def test_members_that_continue_are_looked_at_rarely(rows):
+    """A look costs more than a few steps do."""
+    x, y, _ = rows
+    network, data = MLP((5,), 2), Data.make(x, y)
+    model = network, Prior.for_network(network, x, 2.0), Gaussian(NOISE)
+    found = fit_ensemble(jax.random.key(0), *model, data, n_members=2, schedule=SHORT)
+    longer = Schedule(epochs=250, batch_size=120, learning_rate=1e-3)
+    later = go_on(jax.random.key(0), found, *model[1:], data, method="anchored", schedule=longer)
+    assert (later.info.steps - found.info.steps[-1]).tolist() == [0, 200, 250]
+    assert len(later.info.objective) == 3

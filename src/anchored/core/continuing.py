@@ -20,6 +20,8 @@ from anchored.core.tree import put_members, take_members
 from anchored.errors import Status
 from anchored.typing import Array, Likelihood
 
+_LOOK_STEPS = 200  # between two looks at the objective, which cost more than a few steps do
+
 
 def go_on(
     key: Array,
@@ -56,7 +58,7 @@ def go_on(
         start=ensemble.params,
         folds=folds,
     )
-    state, info = train(state, data, schedule, on_check)
+    state, info = train(state, data, schedule, on_check, look_steps=_LOOK_STEPS)
     if is_quadratic(state, prior, data):
         state = with_best_last_layer(state, prior, data)
     diverged, params = np.flatnonzero(info.status == Status.DIVERGED), state.params

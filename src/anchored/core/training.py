@@ -243,14 +243,17 @@ def train(
     turn: Turn | None = None,
     checkpoint: Checkpoint | None = None,
     at_least: int = 0,
+    look_steps: int | None = None,
 ) -> tuple[EnsembleState, TrainInfo]:
     """`advance` through a whole schedule, or until the objective of every member has settled.
 
     ``turn`` changes the state half-way; only after it may training stop early. A ``checkpoint``
     keeps the state while it trains and at the end; a run that finds it there goes on from it.
-    Training does not stop early before ``at_least`` steps.
+    Training does not stop early before ``at_least`` steps. It looks at the objective twenty times
+    or more, or after every ``look_steps`` steps.
     """
-    seen, keeper, run = _looked_at(data, schedule), None, None
+    look_steps = look_steps or _segment_steps(schedule.n_steps(data.n_rows))
+    seen, keeper, run = _looked_at(data, schedule, look_steps), None, None
     if checkpoint is not None:
         keeper = Keeper(checkpoint, training_marks(state, data, schedule, turn))
         run = resumed(keeper, state, turn)
@@ -265,7 +268,7 @@ def train(
         run = dataclasses.replace(run, ended=False)
     n_done = len(run.steps)
     while not run.ended:
-        run = _to_next_look(run, data, schedule, turn, seen, clock, keeper)
+        run = _to_next_look(run, data, schedule, look_steps, turn, seen, clock, keeper)
         if on_check is not None:
             on_check(Progress(run.steps[-1], run.n_steps, run.looks[-1]))
         settled = _settled(run, schedule, turn) and run.steps[-1] >= at_least
@@ -303,6 +306,7 @@ def _to_next_look(
     run: Run,
     data: Data,
     schedule: Schedule,
+    segment: int,
     turn: Turn | None,
     seen: Batch,
     clock: _Clock,
@@ -310,7 +314,6 @@ def _to_next_look(
 ) -> Run:
     """The run at its next look at the objective, its length cut if time is short."""
     most_steps, start = schedule.n_steps(data.n_rows), run.steps[-1]
-    segment = _segment_steps(most_steps)
     if turn is not None and not run.turned and 2 * start >= run.n_steps:
         run = dataclasses.replace(run, state=turn(run.state), turned=len(run.steps))
     end = min(start + segment, run.n_steps)
@@ -349,10 +352,9 @@ def _advanced(
     return state
 
 
-def _looked_at(data: Data, schedule: Schedule) -> Batch:
+def _looked_at(data: Data, schedule: Schedule, look_steps: int) -> Batch:
     """The rows the objective is looked at on: few, so that a look costs little beside steps."""
-    segment = _segment_steps(schedule.n_steps(data.n_rows))
-    n_rows = segment * min(schedule.batch_size, data.n_rows) // _CHECK_SHARE
+    n_rows = look_steps * min(schedule.batch_size, data.n_rows) // _CHECK_SHARE
     most = min(_CHECK_ROWS, rows_at_once(data.x))
     return _check_batch(data, min(most, max(_LEAST_CHECK_ROWS, n_rows)))
 

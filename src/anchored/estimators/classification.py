@@ -158,8 +158,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             contain all of them; later labels must be among them.
 
         As in `AnchoredRegressor.partial_fit`, members continue from where they are. All rows are
-        fitted again from the start when their number has doubled or when new rows are much less
-        probable.
+        fitted again from the start when there are half as many again or when new rows are much
+        less probable.
         """
         return updating.partial_fit(self, X, y, sample_weight, groups, classes)
 

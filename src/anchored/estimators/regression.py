@@ -220,9 +220,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
         Members continue from where they are and keep their anchors; so do the members that learn
         the noise. The prior, the noise of training and the encoding of columns stay as they are.
-        When the number of rows has doubled since they were chosen, or when new rows are much less
-        probable than held-out rows were, all rows are fitted again from the start. All rows are
-        kept in memory.
+        When there are half as many rows again as when they were chosen, or when new rows are much
+        less probable than held-out rows were, all rows are fitted again from the start. All rows
+        are kept in memory.
         """
         return updating.partial_fit(self, X, y, sample_weight, groups)
 

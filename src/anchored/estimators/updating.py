@@ -30,7 +30,7 @@ from anchored.estimators.validation import check_range, check_tokens
 from anchored.tables.frames import as_table, is_frame
 from anchored.tables.streams import Streamed
 
-GROWTH = 2.0  # times the rows of the last tuning call for another
+GROWTH = 1.5  # times the rows of the last tuning call for another
 DRIFT_ROWS = 20  # new rows that can tell of a drift
 DRIFT_NATS = 0.1  # by which new rows must be less likely ...
 DRIFT_ERRORS = 4.0  # ... and standard errors
@@ -192,7 +192,7 @@ def _judged(estimator, kept: Kept, new: _New) -> tuple[Kept, str]:
     if not _same_settings(estimator, kept):
         return kept, "settings changed"
     if n_rows >= GROWTH * kept.n_tuned:
-        return kept, "rows doubled"
+        return kept, "rows grew"
     if _beyond_scale(kept.prepared.targets, new.y):
         return kept, "targets beyond the scale"
     if not len(new.y) or kept.held_out is None:
@@ -285,7 +285,7 @@ def _report(before, after) -> None:
 
 
 def _schedule(estimator, kept: Kept, n_new: int, n_rows: int) -> Schedule:
-    """A short one: as many steps as new rows ask for, at a rate that falls to 1 %."""
+    """A short one: as many steps as new rows ask for, at a rate that falls as that of a fit."""
     likelihood = kept.prepared.model.likelihood
     usual = estimator._schedule(kept.n_tuned, likelihood)
     share = min(1.0, max(LEAST_STEPS, STEPS_SHARE * n_new / n_rows))
