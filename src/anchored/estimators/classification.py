@@ -50,9 +50,9 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
     on, short trials on held-out rows decide between one hidden layer with a fifth of this variance
     and two hidden layers with 4 % or twice of it. (A network that is given keeps its layers; it
-    gets a fifth of the variance or all of it.) Training takes 3,000 steps of Adam below 500 rows;
-    with more rows it takes as many steps as there are rows, but at least 6,000 and at most 10,000,
-    and half of them where the variance was lowered.
+    gets a fifth of the variance or all of it.) Training takes 3,000 steps of Adam, and from 6,000
+    rows on half as many as there are rows, but at most 5,000; twice as many from 500 rows on if
+    nothing was tried.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             first, every = made(None, trials.TIGHTER), starmap(made, others)
             found = trials.best(key, first, every, self.method, on_check, self._place)
         self._chosen_widths = found.widths
-        self._chosen_steps = trials.steps_of(found.share)
+        self._chosen_steps = trials.STEPS
         return found.model, found.rows
 
     def _labelled(
