@@ -37,11 +37,12 @@ def test_the_candidate_of_least_held_out_loss_is_fitted(monkeypatch):
     x, y = rings(600, noise=0.2)
     model, tried = made(monkeypatch, x, y, epochs=20)
     assert [(c.widths, c.share) for c, _ in tried] == [
-        (None, 1.0),
-        (None, trials.TIGHTER),
-        ((50, 50), 1.0),
-        ((50, 50), trials.TIGHTER),
+        (None, 0.2),
+        ((50, 50), 0.04),
+        ((50, 50), 2.0),
     ]
+    variances = [float(c.model.prior.scale[0]["bias"][0]) ** 2 for c, _ in tried]
+    assert variances == pytest.approx([variances[0] * share for share in (1, 0.2, 10)], rel=1e-5)
     chosen = tried[0]
     for other in tried[1:]:
         gain = (chosen[1] - other[1])[np.isfinite(other[1])]
@@ -69,6 +70,18 @@ def test_what_is_given_is_not_chosen(monkeypatch, given, n_tried):
     x, y = rings(500, noise=0.1)
     _, tried = made(monkeypatch, x, y, epochs=5, **given)
     assert len(tried) == n_tried
+
+
+def test_a_fit_takes_as_many_steps_as_a_trial_unless_they_are_given(monkeypatch):
+    x, y = rings(500, noise=0.1)
+    judged = []
+    monkeypatch.setattr(trials, "best", lambda key, first, *more: judged.append(first) or first)
+    model = AnchoredClassifier(n_members=2, epochs=5, random_state=0).fit(x, y)
+    assert model.ensemble_.info.steps[-1] == 5 * (500 // 64)
+    model = AnchoredClassifier(n_members=2, random_state=0).fit(x, y)
+    trial = trials.shorter(judged[-1].schedule, 500)
+    assert model._schedule(500).n_steps(500) == pytest.approx(trial.n_steps(500), rel=0.01)
+    assert model.ensemble_.info.steps[-1] == model._schedule(500).n_steps(500)
 
 
 def test_few_rows_try_nothing(monkeypatch):

@@ -1,7 +1,6 @@
 """The classifier."""
 
 from itertools import starmap
-from typing import Any
 
 import jax
 import numpy as np
@@ -38,7 +37,8 @@ from anchored.typing import Likelihood, Network, traits
 
 _FOLDS = (5, 3)  # folds and their members
 _MANY = 5  # members of the single fold of many rows
-_DEEPER = (50, 50)  # hidden layers that are tried beside one
+_DEEPER = (50, 50)  # hidden layers that are tried beside one ...
+_DEEPER_SHARES = (0.04, 2.0)  # ... with these shares of the prior variance of the one
 
 
 class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
@@ -48,9 +48,11 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     temperature that corrects them: five folds of three members (one fold of five members from 5,000
     rows on, no fold below 10 rows). The evidence of the infinitely wide network chooses the prior
     variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
-    on, short trials on held-out rows decide between this variance and a fifth of it, and between
-    one hidden layer and two. Training takes 3,000 steps of Adam below 500 rows; with more rows it
-    takes as many steps as there are rows, but at least 6,000 and at most 10,000.
+    on, short trials on held-out rows decide between one hidden layer with a fifth of this variance
+    and two hidden layers with 4 % or twice of it. (A network that is given keeps its layers; it
+    gets a fifth of the variance or all of it.) Training takes 3,000 steps of Adam, and from 6,000
+    rows on half as many as there are rows, but at most 5,000; twice as many from 500 rows on if
+    nothing was tried.
 
     Parameters
     ----------
@@ -198,7 +200,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
 
     def _chosen_model(self, key, rows: Rows, encoder, n_classes: int) -> tuple[Model, Rows]:
         """What is trained, and the rows as it takes them."""
-        self._chosen_widths = None
+        self._chosen_widths, self._chosen_steps = None, 1.0
         tunes = self._needs_first_var() and bool(np.ptp(rows.y))  # of one class, nothing is told
         if not (tunes and self._has_twin()):
             first_var = self._given_first_var() or 1.0
@@ -207,31 +209,27 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
                 with keeping(self._place("evidence")):
                     first_var = choose_classification(*own, some, rows.y[:, 0], rows.weight)
             return self._model(rows, Categorical(), n_classes, first_var), rows
-        tuned: dict[Any, tuple[float, np.ndarray]] = {}
+        twin, some = self._twin(rows, encoder), rows.first(MAX_ROWS)
+        with keeping(self._place("evidence")):
+            first_var, relevance = tune_classification(twin, some, rows.y[:, 0], rows.weight)
+        taken = rows.with_inputs(len(relevance))
 
         def made(widths: tuple[int, ...] | None, share: float) -> Candidate:
             self._chosen_widths = widths
-            if widths not in tuned:
-                some, y = rows.first(MAX_ROWS), rows.y[:, 0]
-                twin = self._twin(rows, encoder)
-                name = "-".join(["evidence", *map(str, widths or ())])
-                with keeping(self._place(name)):
-                    tuned[widths] = tune_classification(twin, some, y, rows.weight)
-            first_var, relevance = tuned[widths]
-            taken = rows.with_inputs(len(relevance))
             model = self._model(taken, Categorical(), n_classes, share * first_var, relevance)
             schedule = self._schedule(model.data.n_rows, model.likelihood)
             return Candidate(model, taken, schedule, widths, share)
 
-        found = made(None, 1.0)
-        if len(rows.y) >= trials.LEAST_ROWS and not isinstance(rows.x, HostRows):
-            others = [(None, trials.TIGHTER)]
-            if self.network is None and is_auto(self._given("hidden")):
-                others += [(_DEEPER, 1.0), (_DEEPER, trials.TIGHTER)]
-            with progress_bar(self.verbose, "Choosing the prior") as on_check:
-                every = starmap(made, others)
-                found = trials.best(key, found, every, self.method, on_check, self._place)
+        if len(rows.y) < trials.LEAST_ROWS or isinstance(rows.x, HostRows):
+            return made(None, 1.0).model, taken
+        others = [(None, 1.0)]
+        if self.network is None and is_auto(self._given("hidden")):
+            others = [(_DEEPER, share) for share in _DEEPER_SHARES]
+        with progress_bar(self.verbose, "Choosing the prior") as on_check:
+            first, every = made(None, trials.TIGHTER), starmap(made, others)
+            found = trials.best(key, first, every, self.method, on_check, self._place)
         self._chosen_widths = found.widths
+        self._chosen_steps = trials.STEPS
         return found.model, found.rows
 
     def _labelled(

@@ -1,6 +1,7 @@
 """What estimators do by default: the network, its prior, and the schedule of training."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Defaults(BaseEstimator):
     _layout: Layout | None = None  # of inputs that are several arrays
     _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
     _chosen_widths: tuple[int, ...] | None = None  # those that rows held out asked for
+    _chosen_steps: float = 1.0  # share of the usual steps that they asked for
     _matrix_rows: float = np.inf  # from which on steps are Muon's
     _relevance_rows: int = evidence.RELEVANCE_ROWS  # from which on columns have relevances
 
@@ -136,7 +138,8 @@ class Defaults(BaseEstimator):
         given = {name: value for name, value in given.items() if not is_auto(value)}
         batch_size = whole("batch_size", given.get("batch_size", usual.batch_size))
         rate = positive("learning_rate", given.get("learning_rate", usual.learning_rate))
-        n_steps, tolerance = usual.n_steps(n_rows), usual.tolerance
+        n_steps = math.ceil(self._chosen_steps * usual.n_steps(n_rows))
+        tolerance = usual.tolerance
         if "epochs" in given:
             epochs, tolerance = whole("epochs", given["epochs"]), 0.0
             n_steps = epochs * max(1, n_rows // batch_size)
