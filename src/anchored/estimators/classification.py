@@ -30,7 +30,12 @@ from anchored.estimators.rows import Rows
 from anchored.estimators.streams import opened_rows
 from anchored.estimators.trials import Candidate
 from anchored.exact.drawn import choose_classification
-from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
+from anchored.exact.evidence import (
+    CLASS_RELEVANCE_ROWS,
+    MAX_ROWS,
+    TunedClasses,
+    tune_classification,
+)
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.prediction.special import softmax, tempered
@@ -49,7 +54,8 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     rows on, no fold below 10 rows). The evidence of the infinitely wide network chooses the prior
     variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
     on, short trials on held-out rows decide between this variance and a fifth of it, and between
-    one hidden layer and two. Training takes 3,000 steps of Adam below 500 rows; with more rows it
+    one hidden layer, none and two; with fewer rows, the evidence decides between one and none.
+    Training takes 3,000 steps of Adam below 500 rows; with more rows it
     takes as many steps as there are rows, but at least 6,000 and at most 10,000.
 
     Parameters
@@ -207,27 +213,35 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
                 with keeping(self._place("evidence")):
                     first_var = choose_classification(*own, some, rows.y[:, 0], rows.weight)
             return self._model(rows, Categorical(), n_classes, first_var), rows
-        tuned: dict[Any, tuple[float, np.ndarray]] = {}
+        tuned: dict[Any, TunedClasses] = {}
 
-        def made(widths: tuple[int, ...] | None, share: float) -> Candidate:
+        def tuned_with(widths: tuple[int, ...] | None) -> TunedClasses:
             self._chosen_widths = widths
             if widths not in tuned:
                 some, y = rows.first(MAX_ROWS), rows.y[:, 0]
                 twin = self._twin(rows, encoder)
-                name = "-".join(["evidence", *map(str, widths or ())])
+                name = "-".join(["evidence", *_named(widths)])
                 with keeping(self._place(name)):
                     tuned[widths] = tune_classification(twin, some, y, rows.weight)
-            first_var, relevance = tuned[widths]
+            return tuned[widths]
+
+        def made(widths: tuple[int, ...] | None, share: float) -> Candidate:
+            first_var, relevance, _ = tuned_with(widths)
             taken = rows.with_inputs(len(relevance))
             model = self._model(taken, Categorical(), n_classes, share * first_var, relevance)
             schedule = self._schedule(model.data.n_rows, model.likelihood)
             return Candidate(model, taken, schedule, widths, share)
 
-        found = made(None, 1.0)
+        free = self.network is None and is_auto(self._given("hidden"))
+        if len(rows.y) < trials.LEAST_ROWS and free:
+            with_layer, straight = (tuned_with(widths).log_evidence for widths in (None, ()))
+            found = made(() if straight > with_layer else None, 1.0)
+        else:
+            found = made(None, 1.0)
         if len(rows.y) >= trials.LEAST_ROWS and not isinstance(rows.x, HostRows):
-            others = [(None, trials.TIGHTER)]
-            if self.network is None and is_auto(self._given("hidden")):
-                others += [(_DEEPER, 1.0), (_DEEPER, trials.TIGHTER)]
+            others: list[tuple[tuple[int, ...] | None, float]] = [(None, trials.TIGHTER)]
+            if free:
+                others += [((), 1.0), (_DEEPER, 1.0), (_DEEPER, trials.TIGHTER)]
             with progress_bar(self.verbose, "Choosing the prior") as on_check:
                 every = starmap(made, others)
                 found = trials.best(key, found, every, self.method, on_check, self._place)
@@ -270,6 +284,10 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     def predict_proba(self, X) -> np.ndarray:
         """Class probabilities [row, class], averaged over the members and then tempered."""
         return self.predict_dist(X).probabilities
+
+
+def _named(widths: tuple[int, ...] | None) -> tuple[str, ...]:
+    return () if widths is None else tuple(map(str, widths)) or ("straight",)
 
 
 def _classes(y: np.ndarray, weight: np.ndarray, given) -> np.ndarray:
