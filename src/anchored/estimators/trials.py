@@ -1,7 +1,7 @@
 """Choose among models of classes by rows held out of short trials.
 
 The evidence of a regression is exact. That of classes is an approximation on few rows, and it may
-not show that the prior is too wide or that another number of hidden layers helps. So members of each
+not show that the prior is too wide or that another number of layers helps. So members of each
 candidate are trained for half of the usual steps without a fifth of the rows, and those rows
 decide.
 """
