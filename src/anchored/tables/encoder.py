@@ -229,7 +229,14 @@ def target_kind(cells: np.ndarray) -> tuple[str, str]:
         raise TableError("every cell of the target is missing.")
     if cells.dtype == object:
         counts = collections.Counter(cells.tolist())
+        n_other = sum(count for cell, count in counts.items() if parse_number(cell) is None)
         if len(counts) > max(_MOST_CLASSES, len(cells) / 2):
+            if 2 * n_other < len(cells):
+                raise TableError(
+                    f"{n_other} of {len(cells)} cells of the target are not numbers, such as "
+                    f"{shown(_not_number(counts))}: correct them, or leave a cell empty if its "
+                    "target is missing."
+                )
             raise TableError(
                 f"the target has {len(counts)} different texts in {len(cells)} rows, such as "
                 f"{shown(_not_number(counts))}: these are neither numbers nor classes."
