@@ -20,7 +20,6 @@ from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import unknown_name
 from anchored.estimators import trials, updating
 from anchored.estimators.base import AnchoredEstimator, Model, in_asked_precision, random_key
-from anchored.estimators.defaults import is_auto
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.inputs import Inputs
 from anchored.estimators.kept import Completed, Fit, Prepared, Scores
@@ -232,7 +231,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             schedule = self._schedule(model.data.n_rows, model.likelihood)
             return Candidate(model, taken, schedule, widths, share)
 
-        free = self.network is None and is_auto(self._given("hidden"))
+        free = self._widths_are_free()
         if len(rows.y) < trials.LEAST_ROWS and free:
             with_layer, straight = (tuned_with(widths).log_evidence for widths in (None, ()))
             found = made(() if straight > with_layer else None, 1.0)

@@ -23,7 +23,6 @@ from anchored.estimators.base import (
     in_asked_precision,
     random_key,
 )
-from anchored.estimators.defaults import is_auto
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.kept import Completed, Fit, Prepared
 from anchored.estimators.planning import Planned
@@ -434,8 +433,7 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
 
     def _may_be_straight(self) -> bool:
         """Whether the evidence may choose a network without hidden layers."""
-        free = self.network is None and is_auto(self._given("hidden"))
-        return free and self._needs_first_var()
+        return self._widths_are_free() and self._needs_first_var()
 
     def _given_noise_var(self, y_standardiser: Standardiser) -> np.ndarray | None:
         """The noise in standardised units if it was given."""
