@@ -49,9 +49,10 @@ def test_defaults_need_no_hand(fitted, line):
     X, y = line
     assert fitted.score(X, y) > 0.95
     assert 0.4 < fitted.noise_var_[0] / 0.09 < 2.5
-    mean, std = fitted.predict([[0.0, 0.0], [9.0, 9.0]], return_std=True)
-    assert mean[0] == pytest.approx(100, abs=1)
-    assert std[1] > 5 * std[0] > 0
+    dist = fitted.predict_dist([[0.0, 0.0], [9.0, 9.0]])
+    assert dist.mean[0] == pytest.approx(100, abs=1)
+    spread = np.sqrt(dist.epistemic_var)  # a straight line is chosen, whose own spread grows evenly
+    assert spread[1] > 5 * spread[0] > 0
 
 
 def test_every_way_to_ask(fitted):

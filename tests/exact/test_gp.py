@@ -167,7 +167,7 @@ def test_relevances_tell_columns_apart(rng):
     pairs = tuning.tune_regression(several, x, y[:, None], ones, relevances=True).relevance
     assert pairs[2] == pairs[3] > 20 * pairs[0]
     assert pairs[0] == pairs[1]
-    _, of_labels = tuning.tune_classification(twin, x, (y > 0).astype(float), ones)
+    of_labels = tuning.tune_classification(twin, x, (y > 0).astype(float), ones).relevance
     assert of_labels[2] > 5 * of_labels[[0, 1, 3]].max()
     few = tuning.tune_regression(twin, x[:40], y[:40, None], ones[:40], relevances=True)
     np.testing.assert_array_equal(few.relevance, 1.0)

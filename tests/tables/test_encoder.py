@@ -128,9 +128,9 @@ def test_words_of_two_pairs_are_a_category():
 def test_levels_are_one_hot_in_order_of_frequency():
     cells = text(["b"] * 10 + ["a"] * 6 + ["c"] * 6 + ["rare"] * 4 + [None])
     encoder, features = fitted(cells)
-    assert encoder.feature_names == ("x=b", "x=a", "x=c", "x is other", "x is missing")
+    assert encoder.feature_names == ("x=b", "x=a", "x=c", "x is other", "x is new", "x is missing")
     np.testing.assert_array_equal(features.sum(axis=1), 1)
-    np.testing.assert_array_equal(features.sum(axis=0), [10, 6, 6, 4, 1])
+    np.testing.assert_array_equal(features.sum(axis=0), [10, 6, 6, 4, 0, 1])
     names = {None: "x is missing", "rare": "x is other"}
     for cell, row in zip(cells, features, strict=True):
         hot = encoder.feature_names[int(np.argmax(row))]
@@ -152,6 +152,24 @@ def test_unseen_levels_go_to_other_and_so_does_unseen_missing():
     encoder, _ = fitted(text(["a", "b"] * 10))
     later = encoder.transform(table_of(x=["b", "new", None]))
     np.testing.assert_array_equal(later, [[0, 1, 0], [0, 0, 1], [0, 0, 1]])
+
+
+def test_new_levels_are_not_taken_for_rare_ones():
+    encoder, _ = fitted(text(["a"] * 10 + ["b"] * 10 + ["rare"] * 2))
+    later = encoder.transform(table_of(x=["rare", "new", "b", None]))
+    expected = [[0, 0, 1, 0], [0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 0, 1]]
+    np.testing.assert_array_equal(later, expected)
+    again = Encoder.from_json(json.loads(json.dumps(encoder.to_json())))
+    assert again == encoder
+
+
+def test_encoders_saved_without_rare_levels_keep_their_features():
+    encoder, _ = fitted(text(["a"] * 10 + ["b"] * 10 + ["rare"] * 2))
+    saved = encoder.to_json()
+    del saved["columns"][0]["rare"]
+    before = Encoder.from_json(saved)
+    assert before.feature_names == ("x=a", "x=b", "x is other")
+    np.testing.assert_array_equal(before.transform(table_of(x=["new"])), [[0, 0, 1]])
 
 
 def test_a_category_may_come_as_numbers():

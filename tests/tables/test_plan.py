@@ -125,6 +125,28 @@ def test_doubles_are_counted():
     assert make_plan(table_of(y=y), "y").notes == ()
 
 
+def test_a_target_far_from_all_others_is_said():
+    y = np.random.default_rng(1).normal(size=200)
+    assert make_plan(table_of(200, y=y), "y").notes == ()
+    train = np.setdiff1d(np.arange(200), make_plan(table_of(200, y=y), "y").test_rows - 1)
+    y[train[3]] = 1e4
+    [note] = make_plan(table_of(200, y=y), "y").notes
+    assert f"Row {train[3] + 1} has the target 10000, " in note
+    assert "correct it or leave the cell empty" in note
+    assert make_plan(table_of(200, y=np.exp(2 * y.clip(-3, 3))), "y").notes == ()
+
+
+def test_words_among_a_target_of_numbers_are_said():
+    y = text("unknown" if k % 5 == 0 else f"{k / 3:.3f}" for k in range(100))
+    with pytest.raises(TableError, match="20 of 100 cells of the target are not numbers, such as"):
+        make_plan(table_of(y=y), "y")
+
+
+def test_one_row_is_one_row():
+    with pytest.raises(TableError, match="has 1 row with a target"):
+        make_plan(table_of(1, y=np.array([1.0])), "y")
+
+
 def test_columns_to_keep():
     code = text(f"k{k}" for k in range(100))
     table = table_of(y=np.arange(100.0), code=code)

@@ -356,12 +356,16 @@ class Standardiser:
             limit=np.where(far, _LIMIT, np.inf),
         )
 
-    def within_reach(self, x: np.ndarray) -> "Standardiser":
+    def within_reach(self, x: np.ndarray, flags: np.ndarray | None = None) -> "Standardiser":
         """With a reach of four times what the values span, on either side of them.
 
         Networks go on in straight lines: a mistyped cell would be predicted without bounds.
+        ``flags`` [column] may later be 0 or 1, also if they were always 0.
         """
-        z = (np.stack([x.min(axis=0), x.max(axis=0)]) - self.mean) / self.scale
+        ends = np.stack([x.min(axis=0), x.max(axis=0)])
+        if flags is not None:
+            ends = np.where(flags, np.stack([np.minimum(ends[0], 0), np.maximum(ends[1], 1)]), ends)
+        z = (ends - self.mean) / self.scale
         beyond = _REACH * (z[1] - z[0])
         return dataclasses.replace(self, reach=z + np.stack([-beyond, beyond]))
 

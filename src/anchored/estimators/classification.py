@@ -19,7 +19,6 @@ from anchored.error_bars.folds import plan_folds, predict_held_out
 from anchored.errors import unknown_name
 from anchored.estimators import trials, updating
 from anchored.estimators.base import AnchoredEstimator, Model, in_asked_precision, random_key
-from anchored.estimators.defaults import is_auto
 from anchored.estimators.failures import report_fold_failures
 from anchored.estimators.inputs import Inputs
 from anchored.estimators.kept import Completed, Fit, Prepared, Scores
@@ -29,7 +28,12 @@ from anchored.estimators.rows import Rows
 from anchored.estimators.streams import opened_rows
 from anchored.estimators.trials import Candidate
 from anchored.exact.drawn import choose_classification
-from anchored.exact.evidence import CLASS_RELEVANCE_ROWS, MAX_ROWS, tune_classification
+from anchored.exact.evidence import (
+    CLASS_RELEVANCE_ROWS,
+    MAX_ROWS,
+    TunedClasses,
+    tune_classification,
+)
 from anchored.model.record import FittedModel, disagreement
 from anchored.prediction.predictive import Predictive
 from anchored.prediction.special import softmax, tempered
@@ -48,11 +52,11 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     temperature that corrects them: five folds of three members (one fold of five members from 5,000
     rows on, no fold below 10 rows). The evidence of the infinitely wide network chooses the prior
     variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
-    on, short trials on held-out rows decide between one hidden layer with a fifth of this variance
-    and two hidden layers with 4 % or twice of it. (A network that is given keeps its layers; it
-    gets a fifth of the variance or all of it.) Training takes 3,000 steps of Adam, and from 6,000
-    rows on half as many as there are rows, but at most 5,000; twice as many from 500 rows on if
-    nothing was tried.
+    on, short trials on held-out rows decide between one hidden layer with a fifth of this variance,
+    none, and two hidden layers with 4 % or twice of it; with fewer rows, the evidence decides
+    between one and none. (A network that is given keeps its layers; it gets a fifth of the variance
+    or all of it.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as many as there
+    are rows, but at most 5,000; twice as many from 500 rows on if nothing was tried.
 
     Parameters
     ----------
@@ -209,22 +213,35 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
                 with keeping(self._place("evidence")):
                     first_var = choose_classification(*own, some, rows.y[:, 0], rows.weight)
             return self._model(rows, Categorical(), n_classes, first_var), rows
-        twin, some = self._twin(rows, encoder), rows.first(MAX_ROWS)
-        with keeping(self._place("evidence")):
-            first_var, relevance = tune_classification(twin, some, rows.y[:, 0], rows.weight)
-        taken = rows.with_inputs(len(relevance))
+        tuned: dict[Any, TunedClasses] = {}
+
+        def tuned_with(widths: tuple[int, ...] | None) -> TunedClasses:
+            self._chosen_widths = widths
+            if widths not in tuned:
+                twin, some = self._twin(rows, encoder), rows.first(MAX_ROWS)
+                with keeping(self._place("evidence" if widths is None else "evidence-straight")):
+                    tuned[widths] = tune_classification(twin, some, rows.y[:, 0], rows.weight)
+            return tuned[widths]
 
         def made(widths: tuple[int, ...] | None, share: float) -> Candidate:
-            self._chosen_widths = widths
+            # What suits one layer suits two better than the evidence of two.
+            first_var, relevance, _ = tuned_with(widths if widths == () else None)
+            self._chosen_widths, taken = widths, rows.with_inputs(len(relevance))
             model = self._model(taken, Categorical(), n_classes, share * first_var, relevance)
             schedule = self._schedule(model.data.n_rows, model.likelihood)
             return Candidate(model, taken, schedule, widths, share)
 
-        if len(rows.y) < trials.LEAST_ROWS or isinstance(rows.x, HostRows):
-            return made(None, 1.0).model, taken
-        others = [(None, 1.0)]
-        if self.network is None and is_auto(self._given("hidden")):
-            others = [(_DEEPER, share) for share in _DEEPER_SHARES]
+        free, few = self._widths_are_free(), len(rows.y) < trials.LEAST_ROWS
+        if few and free:
+            with_layer, straight = (tuned_with(widths).log_evidence for widths in (None, ()))
+            found = made(() if straight > with_layer else None, 1.0)
+            return found.model, found.rows
+        if few or isinstance(rows.x, HostRows):
+            found = made(None, 1.0)
+            return found.model, found.rows
+        others: list[tuple[tuple[int, ...] | None, float]] = [(None, 1.0)]
+        if free:
+            others = [((), 1.0), *((_DEEPER, share) for share in _DEEPER_SHARES)]
         with progress_bar(self.verbose, "Choosing the prior") as on_check:
             first, every = made(None, trials.TIGHTER), starmap(made, others)
             found = trials.best(key, first, every, self.method, on_check, self._place)

@@ -73,6 +73,11 @@ class Defaults(BaseEstimator):
         widths = np.atleast_1d(np.asarray(hidden, dtype=object)).tolist()
         return tuple(whole("hidden", w) for w in widths)
 
+    def _widths_are_free(self) -> bool:
+        """Whether the rows may choose the number of hidden layers."""
+        fixed = METHODS[self.method].hidden_fixed  # then the hidden layer is the method
+        return self.network is None and is_auto(self._given("hidden")) and not fixed
+
     def _twin(self, rows: Rows, encoder=None, with_ramps: bool = True) -> Twin:
         """Kernel whose evidence tunes, of a network that has one."""
         network = self._make_network(1, len(rows.y))

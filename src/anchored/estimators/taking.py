@@ -141,12 +141,13 @@ class TakesRows(Defaults):
             check_tokens(self.network, x)
             return Standardiser.identity()
         x = x.astype(np.float64, copy=False)
-        found = Standardiser.fit(x, weight)
+        found, flags = Standardiser.fit(x, weight), None
         if encoder is not None:  # a rare level shall not weigh more than a frequent one
-            found = dataclasses.replace(found, scale=np.where(encoder.indicators, 1.0, found.scale))
+            flags = encoder.indicators
+            found = dataclasses.replace(found, scale=np.where(flags, 1.0, found.scale))
         if x.ndim > 2:
             return found
-        found = found.robust(x, weight).within_reach(x)
+        found = found.robust(x, weight).within_reach(x, flags)
         return found if self._layout is None else found.of_columns(self._layout.standardised)
 
     def _takes_ramps(self, x: np.ndarray) -> bool:

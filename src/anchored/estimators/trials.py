@@ -1,7 +1,7 @@
 """Choose among models of classes by rows held out of short trials.
 
 The evidence of a regression is exact. That of classes is an approximation on few rows; it tends to
-choose too wide a prior, and it may not show that a second hidden layer helps. So members of each
+choose too wide a prior, and it may not show that another number of layers helps. So members of each
 candidate are trained for half of the usual steps without a fifth of the rows, and those rows
 decide. The first candidate has a tight prior. The fit then takes as many steps as a trial: with
 more, a wide prior may fit more closely than the trial has shown to be of use.

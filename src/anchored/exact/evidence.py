@@ -51,6 +51,15 @@ class Tuned(NamedTuple):
     first_var: float
     noise_var: np.ndarray  # [out]
     relevance: np.ndarray  # [feature], one for all of a column; of ramps only if they help
+    log_evidence: float  # there, less what the hyperprior says against it
+
+
+class TunedClasses(NamedTuple):
+    """Where the evidence of classes is highest, averaged over one class against the rest."""
+
+    first_var: float
+    relevance: np.ndarray  # [feature], as in `Tuned`
+    log_evidence: float  # there, less what the hyperprior says against it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +97,10 @@ class Twin:
         n_features = self.n_features - self.n_ramps
         columns = None if self.columns is None else self.columns[:n_features]
         return dataclasses.replace(self, n_features=n_features, columns=columns, n_ramps=0)
+
+    def straight(self) -> "Twin":
+        """The twin of a network without hidden layers: linear, or a sum of ramps of columns."""
+        return dataclasses.replace(self, hidden=())
 
     def relevance(self, by_column):
         """The relevance of each feature from that of each column."""
@@ -136,7 +149,7 @@ def tune_regression(
     relevance = np.ones(found.twin.n_features)
     if len(by_column):
         relevance = found.twin.relevance(np.exp(by_column))
-    return Tuned(float(np.exp(first)), np.exp(noise), relevance)
+    return Tuned(float(np.exp(first)), np.exp(noise), relevance, found.value)
 
 
 class _Found(NamedTuple):
@@ -204,13 +217,13 @@ def _maximise(start: _Found, x, y, weight, known: _Known, n_rows: int, n_trials:
 @one_blas_thread
 def tune_classification(
     twin: Twin, x: np.ndarray, labels: np.ndarray, weight: np.ndarray
-) -> tuple[float, np.ndarray]:
+) -> TunedClasses:
     """The ``first_var`` with the highest Laplace evidence, for class numbers ``labels`` and rows
     ``x``.
 
-    It also returns the relevance of each feature. There may be more labels than rows of ``x``, to
-    show how many classes there are. In a softmax over K classes, one class against the rest is a
-    difference of logits, whose variance is K / (K - 1) times that of one logit.
+    There may be more labels than rows of ``x``, to show how many classes there are. In a softmax
+    over K classes, one class against the rest is a difference of logits, whose variance is
+    K / (K - 1) times that of one logit.
     """
     n_classes = len(np.unique(labels))
     labels, weight = labels[: len(x)], weight[: len(x)]
@@ -236,7 +249,8 @@ def tune_classification(
         method="bounded",
         options={"xatol": 0.1},
     )
-    return float(np.exp(found.x)) * (n_classes - 1) / n_classes, relevance
+    first_var = float(np.exp(found.x)) * (n_classes - 1) / n_classes
+    return TunedClasses(first_var, relevance, -float(found.fun))
 
 
 def class_surprise(log_first_var: float) -> float:

@@ -86,7 +86,10 @@ class Boolean:
 
 @dataclasses.dataclass(frozen=True)
 class Category:
-    """Text of few levels; those that are not in ``levels`` share one feature."""
+    """Text of few levels; those that are not in ``levels`` share one feature.
+
+    If training rows have such ``rare`` levels, levels that no training row has share another.
+    """
 
     kind: ClassVar[str] = "category"
     written: ClassVar[str] = ""
@@ -94,12 +97,14 @@ class Category:
     name: str
     levels: tuple[str, ...]
     has_missing: bool
+    rare: tuple[str, ...] = ()
 
     @functools.cached_property
     def feature_names(self) -> tuple[str, ...]:
         own = tuple(f"{self.name}={level}" for level in self.levels)
+        new = (f"{self.name} is new",) if self.rare else ()
         missing = (_is_missing(self.name),) if self.has_missing else ()
-        return *own, f"{self.name} is other", *missing
+        return *own, f"{self.name} is other", *new, *missing
 
     @property
     def indicators(self) -> tuple[bool, ...]:
@@ -107,17 +112,18 @@ class Category:
 
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Place [row] of the one feature that is 1; any cell can be read."""
-        other = len(self.levels)
-        missing = other + 1 if self.has_missing else other
+        new = len(self.levels) + bool(self.rare)
+        missing = new + 1 if self.has_missing else new
         places, _ = self._lookup
         found = cells.tolist() if cells.dtype == object else self.texts(cells)
-        new = {cell: missing if is_missing(cell) else other for cell in set(found) - places.keys()}
-        codes = (places[cell] if cell in places else new[cell] for cell in found)
+        others = {cell: missing if is_missing(cell) else new for cell in set(found) - places.keys()}
+        codes = (places[cell] if cell in places else others[cell] for cell in found)
         return np.fromiter(codes, np.intp, len(cells)), np.zeros(len(cells), bool)
 
     @functools.cached_property
     def _lookup(self) -> tuple[dict[Any, int], dict[Any, str]]:
-        return _places(self.levels)
+        places, spelt = _places((*self.levels, *self.rare))
+        return {level: min(place, len(self.levels)) for level, place in places.items()}, spelt
 
     def texts(self, numbers: np.ndarray) -> "list[str | None]":
         """The level that stands for each number, or text that is no level."""
@@ -141,11 +147,14 @@ class Levels:
     known: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     usual: tuple[float, ...]
+    has_new: bool = False  # whether levels that are not known have a feature of their own
 
     @functools.cached_property
     def category(self) -> Category:
         """The part that has a feature for each frequent level."""
-        return Category(self.name, self.levels, self.has_missing)
+        frequent = set(self.levels)
+        rare = tuple(level for level in self.known if level not in frequent)
+        return Category(self.name, self.levels, self.has_missing, rare if self.has_new else ())
 
     @functools.cached_property
     def feature_names(self) -> tuple[str, ...]:

@@ -4,12 +4,13 @@ Each column of the training table is of one kind, and later cells must be of tha
 
 - numeric: its value; missing cells get the training median
 - boolean: 0 or 1, from pairs of words such as no and yes; missing cells get the training mean
-- category: one feature of 0 and 1 for each frequent level, and one for all others
+- category: one feature of 0 and 1 for each frequent level, and one for all others; levels that no
+  training row has get one of their own
 - large category: of more levels than that; also what the targets of training rows say of each
 - date: days since 1970, and where they vary the time of year, week and day on a circle
 
-Missing cells have a feature of their own where training cells were missing. A category always
-has the feature for other levels, even if no training row is there: its weights are then as the
+Missing cells have a feature of their own where training cells were missing. No training row has the
+feature of new levels (that of other levels, if there were none in training): its weights are as the
 prior has them, members disagree, and rows with a new level are predicted with doubt.
 """
 
@@ -46,7 +47,7 @@ from anchored.tables.numbers import FORMS, PLAIN, number_form, parse_number
 from anchored.tables.table import Table, listed
 
 MOST_LEVELS = 30
-MOST_KNOWN = 20_000  # levels that are described by their targets
+MOST_KNOWN = 20_000  # levels that are described by their targets, or known to be rare
 _LEAST_SHARE, _LEAST_ROWS = 0.01, 5  # of a level with a feature of its own
 _LEAST_COVERED = 0.5  # share of rows in such levels, or the column is left out
 _MOSTLY = 0.9  # share of numbers in a column that seems to be meant as numbers
@@ -228,7 +229,14 @@ def target_kind(cells: np.ndarray) -> tuple[str, str]:
         raise TableError("every cell of the target is missing.")
     if cells.dtype == object:
         counts = collections.Counter(cells.tolist())
+        n_other = sum(count for cell, count in counts.items() if parse_number(cell) is None)
         if len(counts) > max(_MOST_CLASSES, len(cells) / 2):
+            if 2 * n_other < len(cells):
+                raise TableError(
+                    f"{n_other} of {len(cells)} cells of the target are not numbers, such as "
+                    f"{shown(_not_number(counts))}: correct them, or leave a cell empty if its "
+                    "target is missing."
+                )
             raise TableError(
                 f"the target has {len(counts)} different texts in {len(cells)} rows, such as "
                 f"{shown(_not_number(counts))}: these are neither numbers nor classes."
@@ -277,16 +285,15 @@ def _fit_column(name: str, cells: np.ndarray, kept: bool, signals: Signals | Non
         if not kept:
             return _why_not_text(counts, len(there), ambiguous=bool(orders))
         levels = _most_frequent(counts)
-    return Category(name, levels, has_missing)
+    return Category(name, levels, has_missing, _rare(counts, levels))
 
 
 def _fit_levels(name: str, levels, cells: np.ndarray, has_missing: bool, signals) -> Levels:
     means = Means.fit(_levels_of(cells), signals)
     values = tuple(map(tuple, means.values.tolist()))
     titles = (*signals.titles, "how well known")
-    return Levels(
-        name, levels, has_missing, titles, tuple(means.levels), values, tuple(means.usual.tolist())
-    )
+    usual = tuple(means.usual.tolist())
+    return Levels(name, levels, has_missing, titles, tuple(means.levels), values, usual, True)
 
 
 def _levels_of(cells: np.ndarray) -> np.ndarray:
@@ -342,6 +349,12 @@ def _why_not_text(counts: Mapping[str, int], n_cells: int, ambiguous: bool) -> s
 def _frequent(counts: Mapping[str, int], n_rows: int) -> tuple[str, ...]:
     least = max(_LEAST_SHARE * n_rows, _LEAST_ROWS)
     return tuple(level for level in _most_frequent(counts) if counts[level] >= least)
+
+
+def _rare(counts: Collection[str], levels: Collection[str]) -> tuple[str, ...]:
+    """Levels of training rows that are not frequent; none if there are too many to keep."""
+    rare = tuple(sorted(set(counts).difference(levels)))
+    return rare if len(rare) <= MOST_KNOWN and all(map(_is_text, rare)) else ()
 
 
 def _most_frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -417,7 +430,9 @@ _TAKE: dict[str, Callable[[Fields], Any]] = {
     "order": lambda found: found.text("order", ORDERS),
     "levels": lambda found: _different(found, "levels", MOST_LEVELS),
     "titles": lambda found: found.texts("titles"),
+    "rare": lambda found: _different(found, "rare", MOST_KNOWN),
     "known": lambda found: _different(found, "known", MOST_KNOWN),
+    "has_new": lambda found: found.flag("has_new"),
     "values": lambda found: tuple(map(_numbers(found, "values"), found.items("values"))),
     "usual": lambda found: _numbers(found, "usual")(found.items("usual")),
     "cycles": lambda found: _different(found, "cycles", len(CYCLES), CYCLES),

@@ -22,6 +22,9 @@ from anchored.tables.table import Table, listed
 TASKS = ("regression", "classification")
 LEAST_ROWS = 20
 _TEST_SHARE, _MOST_TEST = 0.2, 10_000
+# Times as far from the median as any other. If the tails of a target are so heavy that its variance
+# is only just finite, the largest is as far off in one table of a hundred.
+_FAR = 10.0
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no bit is lost
 
 
@@ -78,9 +81,8 @@ def make_plan(
     known = np.flatnonzero(~empty_cells(cells))
     cells, n_dropped, table = cells[known], len(cells) - len(known), table.take(known)
     if len(known) < LEAST_ROWS:
-        raise TableError(
-            f"the table has {len(known)} rows with a target; at least {LEAST_ROWS} are needed."
-        )
+        rows = "1 row" if len(known) == 1 else f"{len(known)} rows"
+        raise TableError(f"the table has {rows} with a target; at least {LEAST_ROWS} are needed.")
     if len(set(cells.tolist())) < 2:
         raise TableError(
             f"the target {shown(target)} has only one value: there is nothing to predict."
@@ -98,6 +100,8 @@ def make_plan(
     encoder = Encoder.fit(inputs.take(train), signals=signals)
     test = _readable(encoder, inputs, test, notes)
     notes += [*_missing_words(encoder, inputs), *_doubts(encoder, inputs, y, train, test)]
+    if task == "regression":
+        notes += _far_target(y[train], known[train] + 1)
     return Plan(
         task=task,
         reason=reason,
@@ -279,6 +283,21 @@ def _doubts(encoder: Encoder, inputs: Table, y, train, test) -> list[str]:
     return [
         f"{n_double} of {len(test)} test rows are also among the training rows, so scores may be "
         "too good. Remove duplicates, or keep them together as a group."
+    ]
+
+
+def _far_target(y: np.ndarray, numbers: np.ndarray) -> list[str]:
+    """A target of training rows that stands far away from all others is often mistyped."""
+    off = np.abs(y - np.median(y))
+    row = int(np.argmax(off))
+    next_off = np.delete(off, row).max()
+    if not off[row] > _FAR * next_off > 0:
+        return []
+    ratio = off[row] / next_off
+    return [
+        f"Row {numbers[row]} has the target {y[row]:g}, {ratio:,.0f} times as far from the median "
+        "as any other, and will rule the fit. If it is a mistake, correct it or leave the cell "
+        "empty."
     ]
 
 
