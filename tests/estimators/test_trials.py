@@ -37,18 +37,21 @@ def test_the_candidate_of_least_held_out_loss_is_fitted(monkeypatch):
     x, y = rings(600, noise=0.2)
     model, tried = made(monkeypatch, x, y, epochs=20)
     assert [(c.widths, c.share) for c, _ in tried] == [
+        (None, 1.0),
         (None, 0.2),
+        ((), 1.0),
         ((50, 50), 0.04),
         ((50, 50), 2.0),
     ]
-    variances = [float(c.model.prior.scale[0]["bias"][0]) ** 2 for c, _ in tried]
-    assert variances == pytest.approx([variances[0] * share for share in (1, 0.2, 10)], rel=1e-5)
+    shared = [float(c.model.prior.scale[0]["bias"][0]) ** 2 for c, _ in tried if c.widths != ()]
+    assert shared == pytest.approx([shared[0] * share for share in (1, 0.2, 0.04, 2)], rel=1e-5)
     chosen = tried[0]
     for other in tried[1:]:
         gain = (chosen[1] - other[1])[np.isfinite(other[1])]
         if gain.mean() > gain.std() / np.sqrt(len(gain)):
             chosen = other
-    assert model.ensemble_.network.hidden == (chosen[0].widths or (50,))
+    widths = chosen[0].widths
+    assert model.ensemble_.network.hidden == ((50,) if widths is None else widths)
     scale = np.asarray(model.prior_.scale[0]["bias"])
     np.testing.assert_allclose(scale, np.asarray(chosen[0].model.prior.scale[0]["bias"]))
 

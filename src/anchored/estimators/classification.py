@@ -1,6 +1,7 @@
 """The classifier."""
 
 from itertools import starmap
+from typing import Any
 
 import jax
 import numpy as np
@@ -52,10 +53,10 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     temperature that corrects them: five folds of three members (one fold of five members from 5,000
     rows on, no fold below 10 rows). The evidence of the infinitely wide network chooses the prior
     variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
-    on, short trials on held-out rows decide between one hidden layer with a fifth of this variance,
-    none, and two hidden layers with 4 % or twice of it; with fewer rows, the evidence decides
-    between one and none. (A network that is given keeps its layers; it gets a fifth of the variance
-    or all of it.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as many as there
+    on, short trials on held-out rows decide between one hidden layer with this variance or a fifth
+    of it, none, and two hidden layers with 4 % or twice of it; with fewer rows, the evidence
+    decides between one and none. (A network that is given keeps its layers; only the variance is
+    chosen.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as many as there
     are rows, but at most 5,000; twice as many from 500 rows on if nothing was tried.
 
     Parameters
@@ -239,11 +240,11 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         if few or isinstance(rows.x, HostRows):
             found = made(None, 1.0)
             return found.model, found.rows
-        others: list[tuple[tuple[int, ...] | None, float]] = [(None, 1.0)]
+        others: list[tuple[tuple[int, ...] | None, float]] = [(None, trials.TIGHTER)]
         if free:
-            others = [((), 1.0), *((_DEEPER, share) for share in _DEEPER_SHARES)]
+            others += [((), 1.0), *((_DEEPER, share) for share in _DEEPER_SHARES)]
         with progress_bar(self.verbose, "Choosing the prior") as on_check:
-            first, every = made(None, trials.TIGHTER), starmap(made, others)
+            first, every = made(None, 1.0), starmap(made, others)
             found = trials.best(key, first, every, self.method, on_check, self._place)
         self._chosen_widths = found.widths
         self._chosen_steps = trials.STEPS

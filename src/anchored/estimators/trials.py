@@ -3,8 +3,10 @@
 The evidence of a regression is exact. That of classes is an approximation on few rows; it tends to
 choose too wide a prior, and it may not show that another number of layers helps. So members of each
 candidate are trained for half of the usual steps without a fifth of the rows, and those rows
-decide. The first candidate has a tight prior. The fit then takes as many steps as a trial: with
-more, a wide prior may fit more closely than the trial has shown to be of use.
+decide. The first candidate has the prior of highest evidence, and another must be clearly better:
+held-out rows judge probabilities alone, and under a tight prior members are too much alike. The fit
+then takes as many steps as a trial: with more, a wide prior may fit more closely than the trial has
+shown to be of use.
 """
 
 import dataclasses
@@ -24,7 +26,7 @@ from anchored.prediction.special import softmax
 from anchored.typing import Array
 
 LEAST_ROWS = 500  # fewer cannot decide
-TIGHTER = 0.2  # share of the prior variance of highest evidence that the first candidate has
+TIGHTER = 0.2  # share of the prior variance of highest evidence that is tried beside it
 _N_MEMBERS = 5
 _SHORTER = 2  # times fewer steps than usual; at three times a second layer is not seen to pay
 STEPS = 1 / _SHORTER  # share of the usual steps: what is fitted is what the trials have judged
