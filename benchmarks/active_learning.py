@@ -85,10 +85,11 @@ def tuned(task: Task, labelled: np.ndarray) -> Tuned:
     x, y, ones = task.x[labelled], task.y[labelled], np.ones(len(labelled))
     twin = Twin(x.shape[1], (SETTINGS["hidden"],), "relu")
     if task.n_classes:
-        first_var, relevance = tune_classification(twin, x, y, ones)
+        first_var, relevance, _ = tune_classification(twin, x, y, ones)
         return Tuned(first_var, None, relevance)
     target = Standardiser.fit(y[:, None], ones).forward(y[:, None])
-    return Tuned(*tune_regression(twin, x, target, ones, relevances=True))
+    found = tune_regression(twin, x, target, ones, relevances=True)
+    return Tuned(found.first_var, found.noise_var, found.relevance)
 
 
 def fitted(task: Task, labelled: np.ndarray, known: Tuned, seed: int):

@@ -421,20 +421,14 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
                 return chosen.first_var, None if learned else chosen.noise_var, None
             twin = self._twin(rows, encoder)
             several = self._needs_first_var()
-            seen = flat, y, weight, first_var, given, several
-            tuned = tune_regression(twin, *seen)
-            if self._may_be_straight() and n_outputs is None:
-                straight = tune_regression(twin.straight(), *seen)
-                if straight.log_evidence > tuned.log_evidence:
-                    self._chosen_widths, tuned = (), straight
+            straight = several and n_outputs is None and self._widths_are_free()
+            tuned = tune_regression(twin, flat, y, weight, first_var, given, several, straight)
+            if straight and not tuned.hidden:
+                self._chosen_widths = ()
             if self._needs_first_var():
                 first_var, relevance = tuned.first_var, tuned.relevance
             given = tuned.noise_var
         return first_var or 1.0, None if learned else given, relevance
-
-    def _may_be_straight(self) -> bool:
-        """Whether the evidence may choose a network without hidden layers."""
-        return self._widths_are_free() and self._needs_first_var()
 
     def _given_noise_var(self, y_standardiser: Standardiser) -> np.ndarray | None:
         """The noise in standardised units if it was given."""

@@ -34,6 +34,7 @@ _RELEVANCE_SPREADS = (0.7, 1.5)
 # Nats by which ramps must raise the evidence. With many rows networks make more of them than the
 # few rows of the search can tell: then it is enough that the evidence is not against them.
 _LEAST_GAIN = 2.0
+_NO_RIVAL = 5.0  # nats on the rows of the first search, by which a family is beaten for good
 _LEAST_RELEVANCE, _MOST_RELEVANCE = 1e-4, 1e4
 # Separable classes have an evidence that is flat towards ever larger variances. A log-normal
 # hyperprior around 10, about the middle of the paper's settings, keeps them finite.
@@ -51,7 +52,7 @@ class Tuned(NamedTuple):
     first_var: float
     noise_var: np.ndarray  # [out]
     relevance: np.ndarray  # [feature], one for all of a column; of ramps only if they help
-    log_evidence: float  # there, less what the hyperprior says against it
+    hidden: tuple[int, ...]  # layers of the twin that it was found with
 
 
 class TunedClasses(NamedTuple):
@@ -122,10 +123,12 @@ def tune_regression(
     first_var: float | None = None,
     noise_var: np.ndarray | None = None,
     relevances: bool = False,
+    may_be_straight: bool = False,
 ) -> Tuned:
     """Maximise the evidence over what is not given: ``first_var``, ``noise_var`` or both.
 
-    With ``relevances``, also over the relevances of the columns, if there are enough rows. Ramps
+    With ``relevances``, also over the relevances of the columns, if there are enough rows. If it
+    ``may_be_straight``, also over the twin without hidden layers. Ramps
     are left out, and have no relevance, unless they raise the evidence. Only the first rows are
     used, so rows must be in random order. Several outputs share the kernel, and each has its own
     noise.
@@ -139,17 +142,29 @@ def tune_regression(
         theta = np.log([_START[0], *[1.0] * n_relevances, *[_START[1]] * y.shape[1]])
         return _maximise(_Found(0.0, theta, twin), x, y, weight, known, _FIRST_ROWS, _MOST_TRIALS)
 
-    found = searched(twin.without_ramps())
-    if twin.n_ramps:
-        other, least = searched(twin), _LEAST_GAIN if len(x) < MAX_ROWS else 0.0
-        found = other if other.value > found.value + least else found
+    def best_of(twin: Twin) -> _Found:
+        found = searched(twin.without_ramps())
+        if twin.n_ramps:
+            other, least = searched(twin), _LEAST_GAIN if len(x) < MAX_ROWS else 0.0
+            found = other if other.value > found.value + least else found
+        return found
+
+    families = [best_of(twin)]
+    if may_be_straight:
+        families.append(best_of(twin.straight()))
     if len(x) > _FIRST_ROWS:
-        found = _maximise(found, x, y, weight, known, n_rows, _LAST_TRIALS)
+        least = max(found.value for found in families) - _NO_RIVAL
+        families = [
+            _maximise(found, x, y, weight, known, n_rows, _LAST_TRIALS)
+            for found in families
+            if found.value >= least
+        ]
+    found = max(families, key=lambda found: found.value)
     first, by_column, noise = _parts(found.theta, y.shape[1])
     relevance = np.ones(found.twin.n_features)
     if len(by_column):
         relevance = found.twin.relevance(np.exp(by_column))
-    return Tuned(float(np.exp(first)), np.exp(noise), relevance, found.value)
+    return Tuned(float(np.exp(first)), np.exp(noise), relevance, found.twin.hidden)
 
 
 class _Found(NamedTuple):
