@@ -51,7 +51,7 @@ def _network(network: NetworkRecord, params: dict) -> dict:
 
 def _regression(regression: Regression) -> dict:
     if len(regression.scale) != 1:
-        raise ValueError(f"A model of one target is needed; this one has {len(regression.scale)}.")
+        raise ValueError(f"Only one target is supported; this model has {len(regression.scale)}.")
     warp = regression.warp
     return {
         "family": regression.family,

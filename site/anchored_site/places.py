@@ -28,14 +28,14 @@ class Place(NamedTuple):
 _PLACES = [
     Place("docs/your_table.md", "guides/your_table", "From a CSV file to a model and a report."),
     Place("docs/classification.md", "guides/classification", "Classes instead of numbers."),
-    Place("docs/how_to_choose.md", "guides/how_to_choose", "Method, activation, noise, members."),
+    Place("docs/how_to_choose.md", "guides/how_to_choose", "Which method, activation and noise."),
     Place("docs/calibration.md", "guides/calibration", "Check intervals on rows of your own."),
     Place("docs/metrics.md", "guides/metrics", "Every score: its unit and what is good."),
     Place("docs/your_network.md", "guides/your_network", "Equinox, Flax, PyTorch or plain JAX."),
     Place(
         "docs/images_and_text.md", "guides/images_and_text", "Networks for images and for words."
     ),
-    Place("docs/decisions.md", "guides/decisions", "Optimise, label and update."),
+    Place("docs/decisions.md", "guides/decisions", "Optimise, choose labels, abstain."),
     Place("docs/updates.md", "guides/updates", "Add rows to a fitted model without a full fit."),
     Place(
         "docs/explanations.md",
@@ -60,8 +60,16 @@ _PLACES = [
     Place("docs/own_tables.md", "results/own_tables", "Five tables on which nothing was tuned."),
     Place("docs/benchmarks.md", "results/benchmarks", "The UCI regression benchmark."),
     Place("docs/coverage.md", "results/coverage", "Do error bars cover the true function?"),
-    Place("docs/out_of_distribution.md", "results/out_of_distribution", "Inputs unlike any seen."),
-    Place("docs/reinforcement_learning.md", "results/reinforcement_learning", "Agents."),
+    Place(
+        "docs/out_of_distribution.md",
+        "results/out_of_distribution",
+        "Are networks sure about unfamiliar inputs?",
+    ),
+    Place(
+        "docs/reinforcement_learning.md",
+        "results/reinforcement_learning",
+        "Agents that explore and plan.",
+    ),
     Place("docs/reproduction.md", "results/reproduction", "Every figure of the paper."),
     Place("CONTRIBUTING.md", "contributing/contributing", "Layers, packages and conventions."),
     Place("docs/walk_through.md", "contributing/walk_through", "One row from end to end."),

@@ -34,12 +34,13 @@ def _table() -> list[str]:
         ("NLL below Deep Ensembles as published", *_uci(uci, "Deep Ensembles as published")),
         ("NLL below the best published number we know", *_uci(uci, "the best seen")),
     ]
-    lines = ["| with nothing set by hand | on | tables | page |", "|---|---|---|---|"]
+    lines = ["| result with default settings | tables | of all | page |", "|---|---|---|---|"]
     lines += [f"| {w} | **{n}** | of {of} | [](./{page}.md) |" for w, n, of, page in rows]
     low, high = _uci_coverage()
     lines += [
         "",
-        f"- 90 % intervals cover {low:.0%} to {high:.0%} of the test targets on the UCI tables.",
+        f"- 90 % intervals cover {low:.0%} to {high:.0%} of the test targets, depending on the "
+        "UCI table.",
     ]
     (truths,) = _found(r"estimator, defaults (\d+ ± \d+ / \d+ ± \d+)", _coverage())
     lines.append(

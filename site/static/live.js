@@ -8,6 +8,8 @@
   const part = (id) => document.getElementById(id);
   const short = (value, digits = 3) => Number(value.toPrecision(digits)).toString();
   const percent = (value) => `${Math.round(100 * value)} %`;
+  const novelty = (value) =>
+    `The novelty is ${short(value)}${value > 1 ? ": unlike the training rows." : "."}`;
 
   /** Colours of the page's theme, light or dark. */
   function colours() {
@@ -139,9 +141,9 @@
     part("curve-coverage-value").textContent = percent(coverage);
     part("curve-words").textContent =
       `At x = ${at.toFixed(2)} the prediction is ${short(here.mean[0])}. The ${percent(coverage)} ` +
-      `interval is ${short(here.lower[0])} to ${short(here.upper[0])}. Epistemic deviation ` +
-      `${short(here.epistemic_std[0])}, noise ${short(here.aleatoric_std[0])}, novelty ` +
-      `${short(here.novelty[0])}${here.novelty[0] > 1 ? ": unlike the training rows." : "."}`;
+      `interval is ${short(here.lower[0])} to ${short(here.upper[0])}. The epistemic deviation ` +
+      `is ${short(here.epistemic_std[0])}, and the deviation of the noise is ` +
+      `${short(here.aleatoric_std[0])}. ${novelty(here.novelty[0])}`;
   }
 
   // One row of a table
@@ -187,9 +189,9 @@
     );
     axes(plot, ["disease progression after one year", ""], paint);
     part("patient-words").textContent =
-      `Prediction ${short(found.mean[0])}; 90 % interval ${short(found.lower[0])} to ` +
-      `${short(found.upper[0])} (bands: 50, 90 and 99 %). Novelty ${short(found.novelty[0])}` +
-      `${found.novelty[0] > 1 ? ": unlike the training rows." : "."}`;
+      `The prediction is ${short(found.mean[0])}. The 90 % interval is ` +
+      `${short(found.lower[0])} to ${short(found.upper[0])}; the bands show 50, 90 and 99 %. ` +
+      novelty(found.novelty[0]);
   }
 
   // Two parameters
@@ -265,8 +267,8 @@
     const kept = (other) =>
       [0, 1].map((i) => percent(found[other].cov[i][i] / found.posterior.cov[i][i])).join(" and ");
     part("rms-words").textContent =
-      `RMS keeps ${kept("anchored")} of the true variances, mean-field variational inference ` +
-      `${kept("mean_field")}.`;
+      `RMS keeps ${kept("anchored")} of the true variances of the two weights. Mean-field ` +
+      `variational inference keeps ${kept("mean_field")}.`;
   }
 
   function drawAll() {
