@@ -107,7 +107,7 @@ site: .venv/site  ## build the documentation site in build/site/html, minutes; w
 site-check: .venv/test site  ## open every page of the built site in Chromium, minutes
 	$(BIN)/python -m pytest -q tests/site/test_built.py
 
-pictures: .venv/test  ## take the README's pictures of the demo, in Chromium
+pictures: .venv/test  ## take the screenshots of the documentation of the demo, in Chromium
 	$(BIN)/python examples/demo_pictures.py docs/images
 
 .venv/python:

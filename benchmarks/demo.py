@@ -237,10 +237,11 @@ def words(record: dict) -> str:
     numbers = [line["value"] for line in record["lines"]]
     per_second, delay, slowest, least, median, _, gained, *_ = numbers
     return (
-        f"Measured on {record['cores']} cores (load of other programs "
-        f"{record['load before']:.1f}): {per_second:.0f} pictures a second of ten members of 100 "
-        f"nodes with the GP; a new point appears after {delay:.0f} ms (the slowest of 60 after "
-        f"{slowest:.0f} ms). If 50 clients train for a minute at once, each gets at least "
+        f"Measured on {record['cores']} cores; other programs made a load average of "
+        f"{record['load before']:.1f}. One client gets {per_second:.0f} pictures a second of ten "
+        f"members of 100 nodes with the GP. A new point appears after {delay:.0f} ms (median; "
+        f"the slowest of 60 took {slowest:.0f} ms). If 50 clients train for a minute at once, "
+        "each gets at least "
         f"{least:.0f} pictures (median {median:.0f}), and the server's memory grows by "
         f"{gained:.0f} MB."
     )

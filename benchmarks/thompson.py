@@ -54,14 +54,15 @@ Hartmann-6, a function of six inputs, in {evaluations} evaluations without noise
 so far, draws one member and evaluates the function where that member is lowest. The noise
 variance is either chosen by evidence, as in `AnchoredRegressor`, or set to {known_noise:.0%} of
 the variance of the values. The regret is the lowest value so far minus the optimum. The table
-shows medians over {seeds} seeds, and quartiles at the end."""
+shows the median regret over {seeds} seeds, and the quartiles at the end."""
 _END = """At the end the median regret of `anchored` is {evidence} times that of `rms` with noise
-by evidence, and {known} times with known noise. `rms` ends lower in {lower[0]} of {seeds} seeds
-with noise by evidence, and in {lower[1]} with known noise. So `rms` does not help this search.
-With noise by evidence both fail: in {blind:.0%} of the steps the evidence attributes
-{all_noise:.0%} of the variance or more to noise, because a few rows in six dimensions show no
-pattern. If you know that the noise is small, set `noise_var`. A wider spread also explores more,
-and this search has few steps: that may be why the narrower spread of `anchored` does better."""
+by evidence, and {known} times with known noise. The regret of `rms` at the end is lower for
+{lower[0]} of {seeds} seeds with noise by evidence, and for {lower[1]} with known noise. So `rms`
+does not help this search. With noise by evidence both methods fail: in {blind:.0%} of the steps
+the evidence attributes {all_noise:.0%} of the variance or more to noise, because a few rows in six
+dimensions show no pattern. If you know that the noise is small, set `noise_var`. Members with a
+wider spread also explore more. This search has few steps, which may be why the narrower spread of
+`anchored` does better."""
 
 # The function as in Dixon and Szego (1978).
 _WEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])

@@ -39,18 +39,19 @@ SETTINGS: dict[str, Any] = {
     "places": 100,
     "outside": 3.0,  # times as far out
 }
-_TOP = """Made from a record by `python -m benchmarks.width`. {problems} functions of {columns}
-inputs were drawn from the Gaussian process, each seen at {rows} rows with noise of variance
-{noise_var:g}. The {members} members are given the true prior and noise. The columns of variances
-show the epistemic variance of the members divided by the exact one, as a geometric mean over
-{places} inputs. Inside, these inputs are like the rows; outside, they are {outside:g} times as far
-from the centre. The mean error is the root mean square difference of the means inside, in units of
-the exact epistemic deviation; {members} exact draws have {draws:.2f}. Standard errors are over the
-problems."""
-_END = """A fully trained layer of 50 nodes has {usual} times the exact variance inside and
-outside. More width does not help: with {width} nodes it has {wide} times the exact variance, as the
-formula predicts. At this width `random-features` has {near} times the exact variance, and its mean
-error equals that of exact draws."""
+_TOP = """Made from a record by `python -m benchmarks.width`. From the Gaussian process,
+{problems} functions of {columns} inputs were drawn. Each is seen at {rows} rows with noise of
+variance {noise_var:g}. The {members} members are given the true prior and noise. There are two sets
+of {places} inputs. Those called inside are like the rows. Those called outside are {outside:g}
+times as far from the centre. The columns of variances show the epistemic variance of the members
+divided by the exact epistemic variance, as a geometric mean over the inputs. The mean error is the
+root mean square difference between the mean of the members and the exact mean inside, in units of
+the exact epistemic deviation. For {members} exact draws it is {draws:.2f}. Standard errors are over
+the functions."""
+_END = """With a fully trained layer of 50 nodes, the members have {usual} times the exact
+variance, inside and outside. More width does not help: with {width} nodes they have {wide} times
+the exact variance, as the formula predicts. At this width the members of `random-features` have
+{near} times the exact variance, and their mean error equals that of exact draws."""
 WIDTHS = (50, 200, 800)
 METHODS = ("rms", "random-features")
 
