@@ -4,8 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchored import Data
-from anchored.core.rows import Standardiser, merge_rows, padded_size
+from anchored.core.rows import (
+    ALL_RAMPS,
+    LEAST_RAMPS,
+    Standardiser,
+    merge_rows,
+    padded_size,
+    ramps_of_a_column,
+)
 from anchored.datasets import six_points
+from anchored.tables.memory import RAMPED_BYTES, RAMPED_COLUMNS, of_row
 
 
 @given(st.integers(1, 10**7))
@@ -115,3 +123,26 @@ def test_columns_with_values_far_out_have_a_limit(rng):
     assert np.all(np.diff(z[np.argsort(x[:, 1]), 1]) >= 0)
     tame = x[1:, :1]
     assert Standardiser.fit(tame, ones[1:]).robust(tame, ones[1:]).limit is None
+
+
+def test_more_rows_give_a_column_more_ramps(rng):
+    """As many rows a ramp, up to a share of those of all columns, and never fewer than eight."""
+    asked = ((400, 3, 8), (4_000, 3, 20), (40_000, 1, 64), (40_000, 4, 40), (40_000, 100, 8))
+    for n_rows, n_columns, expected in asked:
+        assert ramps_of_a_column(n_rows, n_columns) == expected
+    x, ones = rng.normal(size=(4_000, 3)), np.ones(4_000)
+    scaler = Standardiser.fit(x, ones)
+    found = scaler.with_ramps(x, ones, np.arange(3), dated=np.array([False, True, False])).ramps
+    np.testing.assert_array_equal(np.bincount(found[0].astype(int)), [20, 8, 20])
+    # A column's ramps together have the same part of its variance, however many there are.
+    for column in range(3):
+        heights = found[3, found[0] == column]
+        assert np.sum(np.square(heights)) == pytest.approx(4 * 0.2)
+
+
+def test_a_table_s_memory_counts_the_most_ramps_that_it_can_have():
+    assert RAMPED_COLUMNS * LEAST_RAMPS == ALL_RAMPS
+    for n_columns in (1, 3, 20, 50):
+        most = n_columns * ramps_of_a_column(10**6, n_columns)
+        assert most <= LEAST_RAMPS * max(n_columns, RAMPED_COLUMNS)
+        assert of_row(n_columns, LEAST_RAMPS * n_columns) == RAMPED_BYTES * n_columns

@@ -24,7 +24,10 @@ _LEAST_LENGTH, _FEW_LENGTHS = 16, 2_048  # of padded rows: the least; very few u
 _FAR_OUT = 12.0  # deviations; a column with values beyond has a limit ...
 _LIMIT = 4.0  # ... of as many units of its middle half
 _REACH = 4.0  # spans of the training values that inputs are followed beyond them
-_N_RAMPS, _RAMP_SHARE = 8, 0.2  # of a column, and their variance as a share of its own
+# Ramps of a column: the least, and with many rows the most; of all columns, if they have more.
+LEAST_RAMPS, _MOST_RAMPS, ALL_RAMPS = 8, 64, 160
+_ROWS_PER_RAMP = 200
+_RAMP_SHARE = 0.2  # their variance as a share of the column's own
 _MANY_VALUES = 10_000  # that are looked at to count those
 _LEAST_VALUES = 8  # different ones in a column with ramps
 _QUARTILES = 1.349  # deviations between the quartiles of a normal distribution
@@ -369,10 +372,23 @@ class Standardiser:
         beyond = _REACH * (z[1] - z[0])
         return dataclasses.replace(self, reach=z + np.stack([-beyond, beyond]))
 
-    def with_ramps(self, x: np.ndarray, weight: np.ndarray, columns: np.ndarray) -> "Standardiser":
-        """With ramps between quantiles of ``columns`` (numbers), where they have many values."""
+    def with_ramps(
+        self,
+        x: np.ndarray,
+        weight: np.ndarray,
+        columns: np.ndarray,
+        dated: np.ndarray | None = None,
+    ) -> "Standardiser":
+        """With ramps between quantiles of ``columns`` (numbers), where they have many values.
+
+        With more rows a column gets more of them, unless it is ``dated`` [column]: rows of one date
+        share what happened then, so that they say less than as many others.
+        """
         z = self.forward(x)
-        found = [ramp for j in columns for ramp in _ramps(int(j), z[:, j], weight)]
+        columns = np.array([j for j in columns if _has_many_values(z[:, j])], int)
+        few = np.zeros(z.shape[1], bool) if dated is None else dated
+        numbers = np.where(few, LEAST_RAMPS, ramps_of_a_column(len(z), np.sum(~few[columns])))
+        found = [ramp for j in columns for ramp in _ramps(int(j), z[:, j], weight, numbers[j])]
         return dataclasses.replace(self, ramps=np.array(found).T) if found else self
 
     def without_ramps(self) -> "Standardiser":
@@ -400,11 +416,21 @@ class Standardiser:
         return with_ramps(z, self.ramps)
 
 
-def _ramps(column: int, z: np.ndarray, weight: np.ndarray) -> list[tuple[float, ...]]:
-    """From each quantile of the values z [row] of a column to the next; none for few values."""
-    levels = np.linspace(0, 1, _N_RAMPS + 1)
+def ramps_of_a_column(n_rows: int, n_columns: int | np.integer) -> int:
+    """How many ramps each of ``n_columns`` columns has, at most."""
+    share = ALL_RAMPS // max(n_columns, 1)
+    return max(min(n_rows // _ROWS_PER_RAMP, share, _MOST_RAMPS), LEAST_RAMPS)
+
+
+def _has_many_values(z: np.ndarray) -> bool:
+    return len(np.unique(z[:_MANY_VALUES])) >= _LEAST_VALUES
+
+
+def _ramps(column: int, z: np.ndarray, weight: np.ndarray, number) -> list[tuple[float, ...]]:
+    """From each quantile of the values z [row] of a column to the next; none for few of these."""
+    levels = np.linspace(0, 1, number + 1)
     ends = np.unique(np.quantile(z, levels, weights=weight, method="inverted_cdf"))
-    if len(ends) < 3 or len(np.unique(z[:_MANY_VALUES])) < _LEAST_VALUES:
+    if len(ends) < 3:
         return []
     height = 2 * np.sqrt(_RAMP_SHARE / (len(ends) - 1))
     return [(column, start, end, height) for start, end in itertools.pairwise(ends.tolist())]

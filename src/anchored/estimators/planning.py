@@ -15,7 +15,7 @@ from anchored.core.checkpoints import Checkpoint
 from anchored.core.ensembles import init_ensemble
 from anchored.core.loss import Folds
 from anchored.core.members import OneByOne, Sharded, Threaded, n_cores
-from anchored.core.rows import HostRows
+from anchored.core.rows import HostRows, ramps_of_a_column
 from anchored.core.state import EnsembleState, advance
 from anchored.core.training import Schedule
 from anchored.estimators.rows import Rows
@@ -104,7 +104,8 @@ class FitPlan:
 
 def check_memory(n_rows: int, n_inputs: int, ramped: bool) -> None:
     """Raise an error if the rows do not fit in memory, before work is done on them."""
-    need = (memory.RAMPED_BYTES if ramped else memory.PLAIN_BYTES) * n_rows * n_inputs
+    n_ramps = n_inputs * ramps_of_a_column(n_rows, n_inputs) if ramped else 0
+    need = memory.of_row(n_inputs, n_ramps) * n_rows
     free = memory.available()
     if need > free:
         raise MemoryError(
@@ -137,8 +138,9 @@ def make_plan(estimator: Any, planned: Planned, key: jax.Array) -> FitPlan:
     most = schedule.max_seconds * (2 if n_others else 1)  # of either training
     state_bytes = 4.0 * n_parameters * max(estimator.n_members, n_others)
     n_ramps = rows.standardiser.n_ramps
-    of_cell = memory.RAMPED_BYTES if n_ramps else memory.PLAIN_BYTES
-    of_row = of_cell * (n_inputs - n_ramps) if in_memory else memory.UNREAD_ROW_BYTES
+    of_row: float = memory.UNREAD_ROW_BYTES
+    if in_memory:
+        of_row = memory.of_row(n_inputs - n_ramps, n_ramps)
     place = Checkpoint.of(estimator.checkpoint)
     return FitPlan(
         n_rows=n_rows,

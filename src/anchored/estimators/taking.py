@@ -104,10 +104,11 @@ class TakesRows(Defaults):
             y, groups = y[:, :-1], y[:, -1].astype(int)
         standardiser = self._input_standardiser(x, weight, inputs.encoder)
         if self._takes_ramps(x):
-            columns = np.arange(x.shape[1])
+            columns, dated = np.arange(x.shape[1]), None
             if inputs.encoder is not None:  # later days have no ramps that could tell of them
                 columns = columns[~(inputs.encoder.indicators | inputs.encoder.days)]
-            standardiser = standardiser.with_ramps(x, weight, columns)
+                dated = inputs.encoder.dated
+            standardiser = standardiser.with_ramps(x, weight, columns, dated)
         return Rows(check_range(standardiser.forward(x)), y, weight, groups, standardiser)
 
     def _rows_that_stay(self, X, y: np.ndarray, weight: np.ndarray, groups, encoder=None) -> Rows:

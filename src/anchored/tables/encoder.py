@@ -157,6 +157,11 @@ class Encoder:
             [i == 0 and isinstance(c, Date) for c in self.columns for i in range(len(c.indicators))]
         )
 
+    @property
+    def dated(self) -> np.ndarray:
+        """Whether each feature [feature] comes from a date."""
+        return np.array([isinstance(c, Date) for c in self.columns for _ in c.indicators])
+
     def transform(self, table: Table) -> np.ndarray:
         """Features [row, feature] of a table with the same columns, in any order."""
         self.check(table.columns)

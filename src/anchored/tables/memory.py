@@ -15,6 +15,7 @@ _CELL_BYTES = 40
 
 # At the peak of a fit, as `benchmarks.memory` measured it; the last by `benchmarks.large_fits`.
 RAMPED_BYTES = 219  # of a number in a column that has eight ramps, all of them standardised
+RAMPED_COLUMNS = 20  # fewer columns of many rows have as many ramps as so many
 PLAIN_BYTES = 21  # of one without: merged, standardised, and on the device
 UNREAD_ROW_BYTES = 72  # of a row that stays in a file, at most: its target, place and fold
 
@@ -23,6 +24,11 @@ def available() -> float:
     """Bytes that this process may still take, as far as the system says."""
     found = [_of_machine(), _of_container(), _of_process()]
     return min((free for free in found if free is not None), default=float("inf"))
+
+
+def of_row(n_inputs: int, n_ramps: int) -> float:
+    """Bytes of a row of so many numbers that is fitted in memory, and of their ramps."""
+    return PLAIN_BYTES * n_inputs + (RAMPED_BYTES - PLAIN_BYTES) / 8 * n_ramps
 
 
 def give_back() -> None:

@@ -71,7 +71,8 @@ class Stream:
     @property
     def is_large(self) -> bool:
         """Whether the table would take more than a third of the memory there is."""
-        return _SHARE * memory.RAMPED_BYTES * self.total * len(self.names) > memory.available()
+        n_columns = max(len(self.names), memory.RAMPED_COLUMNS)
+        return _SHARE * memory.RAMPED_BYTES * self.total * n_columns > memory.available()
 
     def blocks(
         self, names: Collection[str] | None = None, text: Collection[str] = ()
