@@ -174,6 +174,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         """Everything from the beginning; ``classes`` may have more labels than ``y``."""
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
+        self._chosen_widths, self._chosen_steps = None, 1.0  # before rows ask for ramps
         inputs, rows, classes = self._labelled(X, y, sample_weight, groups, classes)
         key = random_key(self.random_state)
         words = np.asarray(jax.random.key_data(key))
@@ -205,7 +206,6 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
 
     def _chosen_model(self, key, rows: Rows, encoder, n_classes: int) -> tuple[Model, Rows]:
         """What is trained, and the rows as it takes them."""
-        self._chosen_widths, self._chosen_steps = None, 1.0
         tunes = self._needs_first_var() and bool(np.ptp(rows.y))  # of one class, nothing is told
         if not (tunes and self._has_twin()):
             first_var = self._given_first_var() or 1.0
