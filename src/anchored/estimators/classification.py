@@ -54,10 +54,10 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     rows on, no fold below 10 rows). The evidence of the infinitely wide network chooses the prior
     variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
     on, short trials on held-out rows decide between one hidden layer with this variance or a fifth
-    of it, none, and two hidden layers with 4 % or twice of it; with fewer rows, the evidence
-    decides between one and none. (A network that is given keeps its layers; only the variance is
-    chosen.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as many as there
-    are rows, but at most 5,000; twice as many from 500 rows on if nothing was tried.
+    of it, none, and two hidden layers with 4 % or twice of it; with fewer rows, or if all are of
+    one group, the evidence decides between one and none. (A network that is given keeps its layers;
+    only the variance is chosen.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as
+    many as there are rows, but at most 5,000; twice as many from 500 rows on if nothing was tried.
 
     Parameters
     ----------
@@ -232,12 +232,12 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             schedule = self._schedule(model.data.n_rows, model.likelihood)
             return Candidate(model, taken, schedule, widths, share)
 
-        free, few = self._widths_are_free(), len(rows.y) < trials.LEAST_ROWS
-        if few and free:
+        free, folds = self._widths_are_free(), trials.plan(rows)
+        if folds is None and free:
             with_layer, straight = (tuned_with(widths).log_evidence for widths in (None, ()))
             found = made(() if straight > with_layer else None, 1.0)
             return found.model, found.rows
-        if few or isinstance(rows.x, HostRows):
+        if folds is None or isinstance(rows.x, HostRows):
             found = made(None, 1.0)
             return found.model, found.rows
         others: list[tuple[tuple[int, ...] | None, float]] = [(None, trials.TIGHTER)]
@@ -245,7 +245,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             others += [((), 1.0), *((_DEEPER, share) for share in _DEEPER_SHARES)]
         with progress_bar(self.verbose, "Choosing the prior") as on_check:
             first, every = made(None, 1.0), starmap(made, others)
-            found = trials.best(key, first, every, self.method, on_check, self._place)
+            found = trials.best(key, first, every, folds, self.method, on_check, self._place)
         self._chosen_widths = found.widths
         self._chosen_steps = trials.STEPS
         return found.model, found.rows
