@@ -137,6 +137,14 @@ def test_warm_start_goes_on_with_the_rows_it_is_given():
     assert model.fit(X[:, :1], y).n_features_in_ == 1  # other columns: from the beginning
 
 
+def test_warm_start_needs_half_of_the_earlier_rows():
+    X, y = rows(80)
+    model = AnchoredRegressor(**QUICK, warm_start=True).fit(X[:60], y[:60])
+    assert model.fit(X[28:70], y[28:70]).update_.retuned == ""  # 32 of the 60, and 10 others
+    model = clone(model).fit(X[:60], y[:60])
+    assert model.fit(X[32:70], y[32:70]).update_.retuned == "few of the earlier rows are left"
+
+
 def test_classes_are_told_in_the_first_call():
     X, y = rows(60)
     labels = np.where(y > 0, "up", "down")

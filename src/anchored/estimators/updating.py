@@ -31,6 +31,7 @@ from anchored.tables.frames import as_table, is_frame
 from anchored.tables.streams import Streamed
 
 GROWTH = 1.5  # times the rows of the last tuning call for another
+LEAST_LEFT = 0.5  # share of the earlier rows among those of a warm start
 DRIFT_ROWS = 20  # new rows that can tell of a drift
 DRIFT_NATS = 0.1  # by which new rows must be less likely ...
 DRIFT_ERRORS = 4.0  # ... and standard errors
@@ -332,7 +333,7 @@ def _warm(estimator, kept: Kept, X, y, sample_weight, groups):
     groups = None if rows.groups is None else rows.groups[came]
     unseen = Rows(rows.x[came], rows.y[came], rows.weight[came], groups, rows.standardiser)
     kept, why = _judged(estimator, kept, _New(unseen, new.y[came]))
-    if not why and np.count_nonzero(weight) < len(old.y) / GROWTH:
+    if not why and np.count_nonzero(weight) < LEAST_LEFT * len(old.y):
         why = "few of the earlier rows are left"
     if why:
         return _refit(estimator, known, why, int(came.sum()))
