@@ -120,6 +120,10 @@ class Category:
         codes = (places[cell] if cell in places else others[cell] for cell in found)
         return np.fromiter(codes, np.intp, len(cells)), np.zeros(len(cells), bool)
 
+    def without_new(self) -> "Category":
+        """The same without the feature of levels that no training row has."""
+        return dataclasses.replace(self, rare=())
+
     @functools.cached_property
     def _lookup(self) -> tuple[dict[Any, int], dict[Any, str]]:
         places, spelt = _places((*self.levels, *self.rare))
@@ -167,6 +171,10 @@ class Levels:
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As in `Category`."""
         return self.category.read(cells)
+
+    def without_new(self) -> "Levels":
+        """As in `Category`."""
+        return dataclasses.replace(self, has_new=False)
 
     def described(self, cells: np.ndarray) -> np.ndarray:
         """What training targets say about each cell, [row, title]."""

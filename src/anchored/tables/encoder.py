@@ -117,6 +117,11 @@ class Encoder:
                 features[:, end - len(column.titles) : end] = by_other_parts(cells, signals, parts)
         return encoder, features
 
+    def without_new_levels(self) -> "Encoder":
+        """The same, but levels that no training row has share the feature of rare ones."""
+        columns = (c.without_new() if isinstance(c, Category | Levels) else c for c in self.columns)
+        return dataclasses.replace(self, columns=tuple(columns))
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns that a table must have."""
