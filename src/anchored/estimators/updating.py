@@ -176,7 +176,7 @@ def _checked(estimator, X, y, sample_weight) -> tuple[np.ndarray, np.ndarray, np
     if model.encoder is None:
         x, y = validate_data(estimator, X, y, reset=False, **rules)  # pyright: ignore
     else:
-        x = encoded_inputs(estimator, X, model.encoder, model.columns)
+        x = encoded_inputs(estimator, X, model.encoder, model.columns, training=True)
         x, y = check_X_y(x, y, estimator=estimator, **rules)
     if model.x_mean is None:
         check_tokens(estimator.network, x)
@@ -196,6 +196,8 @@ def _judged(estimator, kept: Kept, new: _New) -> tuple[Kept, str]:
         return kept, "rows grew"
     if _beyond_scale(kept.prepared.targets, new.y):
         return kept, "targets beyond the scale"
+    if _has_new_levels(kept.prepared, new.rows):
+        return kept, "new levels"
     if not len(new.y) or kept.held_out is None:
         return kept, ""
     dist = estimator._predictive(new.rows.x)[1]
@@ -218,6 +220,19 @@ def _drifted(held_out: Scores, since: Scores) -> bool:
 def _beyond_scale(targets: Any, y: np.ndarray) -> bool:
     warp = getattr(targets, "warp", None)
     return warp is not None and bool(np.any((y < warp.least) | (y > warp.most)))
+
+
+def _has_new_levels(prepared: Prepared, new: Rows) -> bool:
+    """Whether rows would be the first to train the feature of levels that no row has.
+
+    New levels count as rare ones, but not every column had some.
+    """
+    encoder = prepared.inputs.encoder
+    if encoder is None:
+        return False
+    places = np.flatnonzero(encoder.new)
+    old, came = prepared.rows.x[:, places], new.x[:, places]
+    return bool(np.any((came != old[0]) & (np.ptp(old, axis=0) == 0)))
 
 
 # Going on

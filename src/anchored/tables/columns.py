@@ -110,9 +110,14 @@ class Category:
     def indicators(self) -> tuple[bool, ...]:
         return (True,) * len(self.feature_names)
 
+    @property
+    def new(self) -> int:
+        """Place of the feature of levels that no training row has."""
+        return len(self.levels) + bool(self.rare)
+
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Place [row] of the one feature that is 1; any cell can be read."""
-        new = len(self.levels) + bool(self.rare)
+        new = self.new
         missing = new + 1 if self.has_missing else new
         places, _ = self._lookup
         found = cells.tolist() if cells.dtype == object else self.texts(cells)
@@ -167,6 +172,11 @@ class Levels:
     @property
     def indicators(self) -> tuple[bool, ...]:
         return *self.category.indicators, *(False for _ in self.titles)
+
+    @property
+    def new(self) -> int:
+        """As in `Category`."""
+        return self.category.new
 
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As in `Category`."""
@@ -239,12 +249,17 @@ KINDS: dict[str, type[Column]] = {
 }
 
 
-def write_features(column: Column, table: Table, out: np.ndarray) -> None:
-    """Fill ``out`` [row, feature] for the cells of a table; what cannot be read is an error."""
+def write_features(column: Column, table: Table, out: np.ndarray, training: bool = False) -> None:
+    """Fill ``out`` [row, feature] for the cells of a table; what cannot be read is an error.
+
+    Of ``training`` rows, levels that are not known count as rare ones.
+    """
     values, bad = column.read(table.columns[column.name])
     if bad.any():
         raise _bad_cell(table, column, int(np.argmax(bad)))
     if isinstance(column, Category | Levels):
+        if training:
+            values = np.where(values == column.new, len(column.levels), values)
         out[np.arange(len(values)), values] = 1.0
         if isinstance(column, Levels):
             out[:, -len(column.titles) :] = column.described(table.columns[column.name])

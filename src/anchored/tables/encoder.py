@@ -11,7 +11,9 @@ Each column of the training table is of one kind, and later cells must be of tha
 
 Missing cells have a feature of their own where training cells were missing. No training row has the
 feature of new levels (that of other levels, if there were none in training): its weights are as the
-prior has them, members disagree, and rows with a new level are predicted with doubt.
+prior has them, members disagree, and rows with a new level are predicted with doubt. Training rows
+that the encoder was not fitted on, since a sample was or since they came later, may have levels it
+does not know: these count as other levels while networks are trained.
 """
 
 import collections
@@ -162,13 +164,25 @@ class Encoder:
             [i == 0 and isinstance(c, Date) for c in self.columns for i in range(len(c.indicators))]
         )
 
-    def transform(self, table: Table) -> np.ndarray:
-        """Features [row, feature] of a table with the same columns, in any order."""
+    @property
+    def new(self) -> np.ndarray:
+        """Whether each feature [feature] is that of levels that no training row has."""
+        of_levels = (c.new if isinstance(c, Category | Levels) else -1 for c in self.columns)
+        sizes = (len(column.feature_names) for column in self.columns)
+        return np.concatenate(
+            [np.arange(size) == new for size, new in zip(sizes, of_levels, strict=True)]
+        )
+
+    def transform(self, table: Table, training: bool = False) -> np.ndarray:
+        """Features [row, feature] of a table with the same columns, in any order.
+
+        If networks are to be trained on them, levels that are not known count as rare ones.
+        """
         self.check(table.columns)
         widths = [len(column.feature_names) for column in self.columns]
         out = np.zeros((table.n_rows, sum(widths)))
         for column, end, width in zip(self.columns, np.cumsum(widths), widths, strict=True):
-            write_features(column, table, out[:, end - width : end])
+            write_features(column, table, out[:, end - width : end], training)
         return out
 
     def readable(self, table: Table) -> np.ndarray:
