@@ -137,6 +137,13 @@ def test_a_target_far_from_all_others_is_said():
     assert make_plan(table_of(200, y=np.exp(2 * y.clip(-3, 3))), "y").notes == ()
 
 
+def test_one_training_row_is_not_far_from_others():
+    """Of two groups, the larger one may be that of the test; columns to keep may be constant."""
+    table = table_of(30, y=np.arange(30.0), group=text(["a"] * 29 + ["b"]))
+    how = {"group": "group", "keep": ["x"]}
+    assert {len(make_plan(table, "y", seed=seed, **how).y) for seed in range(8)} == {1, 29}
+
+
 def test_rows_are_named_by_the_numbers_that_their_table_gives_them():
     """A sample of a larger table knows where its rows stand there."""
     y = np.random.default_rng(1).normal(size=200)

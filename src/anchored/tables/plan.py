@@ -289,6 +289,8 @@ def _doubts(encoder: Encoder, inputs: Table, y, train, test) -> list[str]:
 
 def _far_target(y: np.ndarray, numbers: np.ndarray) -> list[str]:
     """A target of training rows that stands far away from all others is often mistyped."""
+    if len(y) < 2:
+        return []
     off = np.abs(y - np.median(y))
     row = int(np.argmax(off))
     next_off = np.delete(off, row).max()
