@@ -242,6 +242,18 @@ def test_cells_are_kept_unless_what_their_own_method_uses_has_changed():
     assert settings_of(changed, "estimator", CASE)["method"] == AnchoredRegressor().method
 
 
+def test_an_exact_gp_that_fails_leaves_other_methods_their_scores(monkeypatch):
+    def singular(self, problem):
+        raise np.linalg.LinAlgError("not positive definite")
+
+    monkeypatch.setattr(InfiniteWidthGP, "condition", singular)
+    settings = coverage.PRESETS["smoke"]
+    options = {"datasets": ["1d-30-medium"], "methods": ["gp", "deep"], "splits": 1}
+    gp_cell, other = coverage.plan(settings, Context(0, None, **options))
+    assert gp_cell.compute() == {"failed": "singular"}
+    assert "log_needed" not in other.compute()["inside"]
+
+
 # Record and page
 
 
