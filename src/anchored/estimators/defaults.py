@@ -45,8 +45,8 @@ class Defaults(BaseEstimator):
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
     _layout: Layout | None = None  # of inputs that are several arrays
     _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
-    _chosen_widths: tuple[int, ...] | None = None  # those that rows held out asked for
-    _chosen_steps: float = 1.0  # share of the usual steps that they asked for
+    _chosen_widths: tuple[int, ...] | None = None  # by the evidence or by trials
+    _chosen_steps: float = 1.0  # share of the usual steps: half of them after trials
     _matrix_rows: float = np.inf  # from which on steps are Muon's
     _relevance_rows: int = evidence.RELEVANCE_ROWS  # from which on columns have relevances
 

@@ -4,8 +4,8 @@ An update standardises the new rows as the old ones were, appends them, and trai
 those of the folds some steps more on all rows. The noise, the temperature and the correction of
 quantiles are then learned again from held-out rows, new ones among them; where the noise is larger
 stays as it was learned. A prior, the noise of training and an encoding that were chosen from few
-rows are chosen again, by a fit to all rows, when the evidence asks for it: when rows have doubled
-since, or the new ones are less likely than held-out rows were by more than chance.
+rows are chosen again, by a fit to all rows, when there are half as many rows again, or when the new
+ones have new levels or are less likely than held-out rows were by more than chance.
 """
 
 import warnings
