@@ -39,6 +39,7 @@ from anchored.tables.columns import (
     Levels,
     Numeric,
     empty_cells,
+    mark,
     missing_cells,
     phase,
     write_features,
@@ -57,6 +58,7 @@ _MOST_CLASSES = 10  # of a target of whole numbers
 _MOST_DISTINCT = 0.05  # share of rows, for such a target
 _ID_WORDS = {"id", "ids", "index", "idx", "uuid", "guid", "identifier", "rowid", "unnamed"}
 _TEXT_LIMIT = 100_000  # characters of a name or level in a saved encoder
+_MARK = re.compile("[0-9a-f]{16}")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can spell them, files cannot hold them
 
 
@@ -371,9 +373,9 @@ def _frequent(counts: Mapping[str, int], n_rows: int) -> tuple[str, ...]:
 
 
 def _rare(counts: Collection[str], levels: Collection[str]) -> tuple[str, ...]:
-    """Levels of training rows that are not frequent; none if there are too many to keep."""
-    rare = tuple(sorted(set(counts).difference(levels)))
-    return rare if len(rare) <= MOST_KNOWN and all(map(_is_text, rare)) else ()
+    """Marks of levels of training rows that are not frequent; none if they are too many to keep."""
+    rare = set(counts).difference(levels)
+    return tuple(sorted(set(map(mark, rare)))) if len(rare) <= MOST_KNOWN else ()
 
 
 def _most_frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -433,6 +435,13 @@ def _different(found: Fields, name: str, most: int, allowed: Collection[str] | N
     return texts
 
 
+def _marks(found: Fields) -> tuple[str, ...]:
+    marks = _different(found, "rare", MOST_KNOWN)
+    if not all(map(_MARK.fullmatch, marks)):
+        raise found.wrong("rare", marks, "marks of 16 hexadecimal digits")
+    return marks
+
+
 def _name(found: Fields) -> str:
     name = found.text("name")
     if not _is_text(name):
@@ -449,7 +458,7 @@ _TAKE: dict[str, Callable[[Fields], Any]] = {
     "order": lambda found: found.text("order", ORDERS),
     "levels": lambda found: _different(found, "levels", MOST_LEVELS),
     "titles": lambda found: found.texts("titles"),
-    "rare": lambda found: _different(found, "rare", MOST_KNOWN),
+    "rare": _marks,
     "known": lambda found: _different(found, "known", MOST_KNOWN),
     "has_new": lambda found: found.flag("has_new"),
     "values": lambda found: tuple(map(_numbers(found, "values"), found.items("values"))),
