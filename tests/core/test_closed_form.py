@@ -1,6 +1,7 @@
 """The last layer in closed form, and members that go on on more rows."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -18,9 +19,11 @@ from anchored import (
     init_ensemble,
     objective,
 )
+from anchored.core import training
 from anchored.core.closed_form import is_quadratic, with_best_last_layer
 from anchored.core.continuing import go_on
 from anchored.core.loss import Folds
+from anchored.errors import Status
 
 NOISE = np.array([0.09, 0.4])
 SHORT = Schedule(epochs=3, batch_size=64, learning_rate=1e-3)
@@ -120,13 +123,41 @@ def test_members_that_diverge_stay_as_they_were(rows):
     assert later.member_ids == found.member_ids
 
 
-def test_members_that_continue_are_looked_at_rarely(rows):
-    """A look costs more than a few steps do."""
+def continued(rows, schedule, first=SHORT):
+    """What is known of members after a first training, and after going on."""
     x, y, _ = rows
     network, data = MLP((5,), 2), Data.make(x, y)
     model = network, Prior.for_network(network, x, 2.0), Gaussian(NOISE)
-    found = fit_ensemble(jax.random.key(0), *model, data, n_members=2, schedule=SHORT)
-    longer = Schedule(epochs=250, batch_size=120, learning_rate=1e-3)
-    later = go_on(jax.random.key(0), found, *model[1:], data, method="anchored", schedule=longer)
-    assert (later.info.steps - found.info.steps[-1]).tolist() == [0, 200, 250]
-    assert len(later.info.objective) == 3
+    found = fit_ensemble(jax.random.key(0), *model, data, n_members=2, schedule=first)
+    how = {"method": "anchored", "schedule": schedule}
+    return found.info, go_on(jax.random.key(0), found, *model[1:], data, **how).info
+
+
+def test_members_that_continue_are_looked_at_rarely(rows):
+    """A look costs more than a few steps do."""
+    first, later = continued(rows, Schedule(epochs=250, batch_size=120, learning_rate=1e-3))
+    assert (later.steps - first.steps[-1]).tolist() == [0, 200, 250]
+    assert len(later.objective) == 3
+
+
+def test_seconds_limit_members_that_continue(rows, monkeypatch):
+    """A clock of a second a step."""
+    clock = [0.0]
+
+    def counted(state, data, n_steps):
+        clock[0] += n_steps
+        return advance(state, data, n_steps)
+
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(training, "advance", counted)
+    brief = Schedule(epochs=1_000, batch_size=120, learning_rate=1e-3, max_seconds=100.0)
+    first, later = continued(rows, brief)
+    assert later.steps[-1] - first.steps[-1] == 100
+
+
+def test_members_that_had_settled_are_not_said_to_improve_after_a_few_steps(rows):
+    settling = Schedule.of_steps(4_000, 120, 120, 0.03)
+    first, later = continued(rows, Schedule.of_steps(100, 120, 120, 0.03), settling)
+    assert first.status.tolist() == [Status.CONVERGED] * 2 == later.status.tolist()
+    first, later = continued(rows, SHORT)
+    assert first.status.tolist() == [Status.STEP_LIMIT] * 2 == later.status.tolist()

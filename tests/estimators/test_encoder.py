@@ -46,6 +46,20 @@ def test_features_are_those_of_the_encoder():
         TableEncoder(keep=["cod"]).fit(X)
 
 
+def test_levels_that_no_training_row_has_are_among_the_others():
+    """A feature of their own would be 0 in all training rows, and of no use to other models."""
+    X, y = frame(300)
+    X["town"] = X["town"].where(X.index >= 4, "hamlet")  # too few rows for a feature of its own
+    y[:4] += 100.0
+    new = X.assign(town="never seen")
+    encoder = TableEncoder().fit(X)
+    assert "town is new" not in encoder.get_feature_names_out()
+    hamlet = encoder.transform(X.assign(town="hamlet"))
+    np.testing.assert_array_equal(encoder.transform(new), hamlet)
+    pipeline = make_pipeline(TableEncoder(), Ridge()).fit(X, y)
+    assert np.mean(pipeline.predict(new) - pipeline.predict(X.assign(town="north"))) > 50
+
+
 def test_pipelines_clones_and_frames_out():
     X, y = frame()
     pipeline = make_pipeline(TableEncoder(), Ridge())

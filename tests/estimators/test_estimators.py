@@ -14,7 +14,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from anchored import MLP, AnchoredClassifier, AnchoredRegressor, ConvNet, Predictive, Prior, TextCNN
+from anchored import (
+    MLP,
+    AnchoredClassifier,
+    AnchoredRegressor,
+    ConvNet,
+    Predictive,
+    Prior,
+    StudentT,
+    TextCNN,
+)
 from anchored.core.loss import METHODS
 from anchored.errors import DroppedMemberWarning, EnsembleError, Status
 
@@ -329,7 +338,8 @@ def test_default_training_does_not_ask_for_longer_training(line, monkeypatch):
     ("given", "may_be_short"),
     [
         ({}, False),
-        ({"hidden": (20,)}, False),
+        ({"hidden": (20,)}, True),
+        ({"likelihood": StudentT()}, True),
         ({"epochs": 3}, True),
         ({"learning_rate": 0.1}, True),
         ({"max_seconds": 5}, True),

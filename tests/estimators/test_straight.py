@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from anchored import AnchoredClassifier, AnchoredRegressor, metrics
+from anchored.estimators import trials
 
 BRIEF = {"n_members": 4, "random_state": 0}
 
@@ -40,6 +42,25 @@ def test_a_model_that_was_straight_is_chosen_anew():
     assert model.fit(*straight_rows(100, 5, 0)).ensemble_.network.hidden == ()
     x, y = make_friedman1(300, noise=1.0, random_state=0)
     assert model.fit(x, y).ensemble_.network.hidden == (50,)
+
+
+def test_classes_that_were_straight_are_fitted_as_by_a_fresh_estimator(monkeypatch):
+    """With ramps, which networks without hidden layers do not have at first."""
+    bent = np.random.default_rng(0).normal(size=(1_000, 2))
+    labels = np.square(bent).sum(axis=1) > 1.4
+    model = AnchoredClassifier(n_members=2, epochs=5, random_state=0)
+
+    def straight(key, first, others, *more):
+        return next(other for other in others if other.widths == ())
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trials, "best", straight)
+        x, y = straight_rows(600, 5, 0)
+        assert model.fit(x, y > 0).ensemble_.network.hidden == ()
+    fresh = clone(model).fit(bent, labels)
+    assert fresh.model_.x_ramps is not None
+    model.fit(bent, labels)
+    np.testing.assert_array_equal(model.predict_proba(bent), fresh.predict_proba(bent))
 
 
 def test_widths_that_are_given_stay():

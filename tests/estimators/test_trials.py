@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from anchored import AnchoredClassifier
 from anchored.core.loss import Folds
@@ -90,6 +91,13 @@ def test_a_fit_takes_as_many_steps_as_a_trial_unless_they_are_given(monkeypatch)
 def test_few_rows_try_nothing(monkeypatch):
     x, y = rings(trials.LEAST_ROWS - 1, noise=0.1)
     assert made(monkeypatch, x, y, epochs=5)[1] == []
+
+
+def test_rows_of_one_group_try_nothing_and_take_all_steps():
+    x, y = rings(500, noise=0.1)
+    fresh = AnchoredClassifier(hidden=(5,), n_members=2, random_state=0)
+    model = clone(fresh).fit(x, y, groups=np.zeros(500))
+    assert model.ensemble_.info.steps[-1] == fresh._schedule(500).n_steps(500)
 
 
 def test_a_gain_below_its_standard_error_changes_nothing():

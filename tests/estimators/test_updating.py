@@ -137,6 +137,14 @@ def test_warm_start_goes_on_with_the_rows_it_is_given():
     assert model.fit(X[:, :1], y).n_features_in_ == 1  # other columns: from the beginning
 
 
+def test_warm_start_needs_half_of_the_earlier_rows():
+    X, y = rows(80)
+    model = AnchoredRegressor(**QUICK, warm_start=True).fit(X[:60], y[:60])
+    assert model.fit(X[28:70], y[28:70]).update_.retuned == ""  # 32 of the 60, and 10 others
+    model = clone(model).fit(X[:60], y[:60])
+    assert model.fit(X[32:70], y[32:70]).update_.retuned == "few of the earlier rows are left"
+
+
 def test_classes_are_told_in_the_first_call():
     X, y = rows(60)
     labels = np.where(y > 0, "up", "down")
@@ -156,6 +164,7 @@ def test_classes_are_told_in_the_first_call():
 def test_tables_groups_and_weights_come_in_parts():
     X, y = rows(50)
     frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "high", "low")})
+    frame.loc[:1, "b"] = "rare"
     groups = np.arange(50) // 5
     model = AnchoredRegressor(**QUICK)
     model.partial_fit(frame[:40], y[:40], np.ones(40), groups[:40])
@@ -172,6 +181,24 @@ def test_tables_groups_and_weights_come_in_parts():
     assert kept.known.x.columns["b"][45] == "new level"
     with pytest.raises(ValueError, match="`groups` must be given for all rows or for none"):
         model.partial_fit(frame[:5], y[:5])
+
+
+@pytest.mark.parametrize("rare", [True, False])
+def test_members_are_not_trained_on_the_feature_of_new_levels(rare):
+    """It stands for doubt: a new level is taken for a rare one, or all rows are fitted again."""
+    X, y = rows(50)
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "high", "low")})
+    frame.loc[40, "b"] = "new level"
+    if rare:
+        frame.loc[:1, "b"] = "rare"
+    model = AnchoredRegressor(**QUICK).partial_fit(frame[:40], y[:40])
+    model.partial_fit(frame[40:], y[40:])
+    assert model.update_.retuned == ("" if rare else "new levels")
+    trained = model._kept.prepared.rows.x[:, : model.model_.n_features]
+    assert len(trained) == 50
+    assert np.all(trained[:, model.encoder_.new] == 0)
+    never = model._standardised(frame[:1].assign(b="never seen"))
+    assert np.all(never[0, : model.model_.n_features][model.encoder_.new] == 1)
 
 
 def test_what_cannot_be_added_to_says_so(grown, tmp_path):

@@ -6,9 +6,9 @@ QUICK = {"n_members": 2, "hidden": (8,), "epochs": 30, "prior": 2.0, "noise_var"
 
 
 def test_updates():
-    found = updates.main(n_parts=3, **QUICK | {"epochs": 100})
-    assert [step["rows"] for step in found] == [30, 60, 90]
-    assert [step["anew"] for step in found] == ["", "rows grew", "rows grew"]
+    found = updates.main(n_parts=4, **QUICK | {"epochs": 100})
+    assert [step["rows"] for step in found] == [30, 60, 90, 120]
+    assert [step["anew"] for step in found] == ["", "rows grew", "rows grew", ""]
     assert found[-1]["rmse"] < found[0]["rmse"]
 
 

@@ -23,7 +23,7 @@ from anchored.paper.tables import coverage
 from anchored.paper.tables.coverage_methods import METHODS, MethodSettings, settings_of
 from anchored.paper.tables.coverage_problems import REGIONS, Case, noise_var, pose, with_noise
 from anchored.paper.tables.coverage_record import ranks
-from anchored.paper.tables.coverage_results import Mean, Results, case_of, verdict
+from anchored.paper.tables.coverage_results import Mean, Results, case_of, log_needed, verdict
 from anchored.paper.tables.coverage_scores import LEVELS, N_RANKED, function_band, scores
 from anchored.prediction.conformal import Conformal
 from anchored.prediction.predictive import Predictive
@@ -242,6 +242,18 @@ def test_cells_are_kept_unless_what_their_own_method_uses_has_changed():
     assert settings_of(changed, "estimator", CASE)["method"] == AnchoredRegressor().method
 
 
+def test_an_exact_gp_that_fails_leaves_other_methods_their_scores(monkeypatch):
+    def singular(self, problem):
+        raise np.linalg.LinAlgError("not positive definite")
+
+    monkeypatch.setattr(InfiniteWidthGP, "condition", singular)
+    settings = coverage.PRESETS["smoke"]
+    options = {"datasets": ["1d-30-medium"], "methods": ["gp", "deep"], "splits": 1}
+    gp_cell, other = coverage.plan(settings, Context(0, None, **options))
+    assert gp_cell.compute() == {"failed": "singular"}
+    assert "log_needed" not in other.compute()["inside"]
+
+
 # Record and page
 
 
@@ -294,6 +306,19 @@ def test_spreads_and_shares_are_held_against_the_reference_on_the_same_truths():
         "divided by that of NUTS, median over the problems, inside / outside: rms 1.50 / 1.50."
         in text
     )
+
+
+def test_a_truth_without_an_exact_answer_hides_nothing_of_the_others():
+    """A cell of an older record, or one whose exact GP failed."""
+    record = made_up({("1d-100-medium", "rms"): 0.9})
+    asked = Results(record).needed(Case(1, 100, "medium"), "rms", log_needed("inside"))
+    assert asked is None
+    for truth in range(1, 12):
+        number = record["numbers"][f"1d-100-medium:rms/{truth}"]
+        number["inside"] = number["inside"] | {"log_needed": 0.5 + 0.1 * (-1) ** truth}
+    asked = Results(record).needed(Case(1, 100, "medium"), "rms", log_needed("inside"))
+    assert asked.n == 11
+    assert asked.value == pytest.approx(0.5 - 0.1 / 11)
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,19 @@ def test_new_levels_are_not_taken_for_rare_ones():
     assert again == encoder
 
 
+def test_an_encoder_does_not_tell_the_text_of_rare_levels():
+    """It may be an address, which files should not spread."""
+    cells = text(["a"] * 10 + ["b"] * 10 + ["ann@example.org", "rare", "01"])
+    encoder, _ = fitted(cells)
+    assert "ann" not in json.dumps(encoder.to_json())
+    assert "74e419b8a6e7d106" in encoder.columns[0].rare  # of "rare", on every machine
+    assert not np.any(encoder.transform(table_of(x=cells))[:, encoder.new])
+    later = encoder.transform(table_of(x=["ann@example.com", "Rare", "02"]))
+    np.testing.assert_array_equal(later[:, encoder.new], 1)
+    numbers = encoder.transform(table_of(x=[1.0, 2.0]))
+    np.testing.assert_array_equal(numbers[:, encoder.new], [[0], [1]])
+
+
 def test_encoders_saved_without_rare_levels_keep_their_features():
     encoder, _ = fitted(text(["a"] * 10 + ["b"] * 10 + ["rare"] * 2))
     saved = encoder.to_json()
@@ -461,6 +474,7 @@ def test_json_round_trip(mixed):
         (("columns", 2, "levels"), "red"),
         (("columns", 2, "levels"), [None]),
         (("columns", 2, "levels"), [str(k) for k in range(31)]),
+        (("columns", 2, "rare"), ["red"]),
         (("columns", 3, "order"), "YYYY"),
         (("columns", 3, "order"), {}),
         (("columns", 3, "cycles"), ["moon"]),

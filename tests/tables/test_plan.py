@@ -1,5 +1,6 @@
 """What is decided about a table before any training."""
 
+import dataclasses
 import io
 
 import numpy as np
@@ -134,6 +135,26 @@ def test_a_target_far_from_all_others_is_said():
     assert f"Row {train[3] + 1} has the target 10000, " in note
     assert "correct it or leave the cell empty" in note
     assert make_plan(table_of(200, y=np.exp(2 * y.clip(-3, 3))), "y").notes == ()
+
+
+def test_one_training_row_is_not_far_from_others():
+    """Of two groups, the larger one may be that of the test; columns to keep may be constant."""
+    table = table_of(30, y=np.arange(30.0), group=text(["a"] * 29 + ["b"]))
+    how = {"group": "group", "keep": ["x"]}
+    assert {len(make_plan(table, "y", seed=seed, **how).y) for seed in range(8)} == {1, 29}
+
+
+def test_rows_are_named_by_the_numbers_that_their_table_gives_them():
+    """A sample of a larger table knows where its rows stand there."""
+    y = np.random.default_rng(1).normal(size=200)
+    plan = make_plan(table_of(200, y=y), "y")
+    train = np.setdiff1d(np.arange(200), plan.test_rows - 1)
+    y[train[3]] = 1e4
+    numbers = 1_000 + 7 * np.arange(200)
+    sample = dataclasses.replace(table_of(200, y=y), row_numbers=numbers)
+    found = make_plan(sample, "y")
+    assert f"Row {numbers[train[3]]} has the target 10000, " in found.notes[0]
+    np.testing.assert_array_equal(found.test_rows, numbers[plan.test_rows - 1])
 
 
 def test_words_among_a_target_of_numbers_are_said():

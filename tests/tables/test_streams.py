@@ -78,6 +78,22 @@ def test_features_are_those_of_the_frame(folder, tmp_path):
     assert rows.n_dropped == 5
 
 
+def test_levels_outside_of_the_sample_count_as_rare_ones_in_training(tmp_path):
+    """No training row has the feature of new levels."""
+    towns = ["north", "south"] * 20 + ["hamlet", "mill", None]
+    rows = pd.DataFrame({"town": towns, "price": np.arange(43.0)})
+    rows.to_parquet(tmp_path / "rows.parquet")
+    sample = as_table(rows[:41]).without(["price"])
+    encoder = Encoder.fit(sample)
+    found = encoded(Stream.of(tmp_path), "price", encoder, "regression", tmp_path / "x").x
+    assert encoder.feature_names[encoder.new.argmax()] == "town is new"
+    assert not np.any(found[:, encoder.new])
+    np.testing.assert_array_equal(found[:41], encoder.transform(sample))
+    np.testing.assert_array_equal(found[41:], found[[40, 40]])
+    later = encoder.transform(as_table(rows[41:]))
+    np.testing.assert_array_equal(later[:, encoder.new], 1)
+
+
 def test_a_number_beyond_single_precision_is_refused(tmp_path):
     rows = pd.DataFrame({"size": [1.0, 2.0, 1e60], "price": [1.0, 2.0, 3.0]})
     rows.to_parquet(tmp_path / "rows.parquet")

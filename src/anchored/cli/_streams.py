@@ -30,17 +30,14 @@ def stream_plan(stream: Stream, target: str, task: str | None, keep, seed: int) 
         return
     sample = stream.sample(seed=seed)
     plan = make_plan(sample, target, task=task, keep=keep, seed=seed)
-    assert sample.row_numbers is not None
-    held = sample.row_numbers[plan.test_rows - 1]
     with tempfile.TemporaryDirectory(prefix="anchored-") as folder:
         path = Path(folder) / "features.float32"
-        rows = encoded(stream, target, plan.encoder, plan.task, path, held - 1)
+        rows = encoded(stream, target, plan.encoder, plan.task, path, plan.test_rows - 1)
         note = f"The table is larger than memory: {len(sample):,} rows decide how columns are read."
         yield dataclasses.replace(
             plan,
             inputs=rows,
             y=rows.y,
-            test_rows=held,
             n_dropped=rows.n_dropped,
             notes=(note, *plan.notes),
         )

@@ -41,6 +41,7 @@ def go_on(
     ``key``, ``prior``, ``method``, ``folds`` and the ``numbers`` of the members (by default their
     own) are those that it was trained with; rows are behind those there were. A member that
     diverges stays as it was. Where the last layer has a closed form, it is solved at the end.
+    Where seconds are limited, the objective is looked at more often, and the clock with it.
     """
     kept = list(ensemble.member_ids)
     numbers = kept if numbers is None else [numbers[j] for j in kept]
@@ -58,7 +59,8 @@ def go_on(
         start=ensemble.params,
         folds=folds,
     )
-    state, info = train(state, data, schedule, on_check, look_steps=_LOOK_STEPS)
+    look_steps = None if np.isfinite(schedule.max_seconds) else _LOOK_STEPS
+    state, info = train(state, data, schedule, on_check, look_steps=look_steps)
     if is_quadratic(state, prior, data):
         state = with_best_last_layer(state, prior, data)
     diverged, params = np.flatnonzero(info.status == Status.DIVERGED), state.params
@@ -73,7 +75,8 @@ def _joined(ensemble: Ensemble, later: TrainInfo) -> TrainInfo:
     """What is known of all members, dropped ones included, after more training of those kept."""
     before, kept = ensemble.info, list(ensemble.member_ids)
     status: Any = np.array(before.status)
-    status[kept] = np.where(later.status == Status.DIVERGED, status[kept], later.status)
+    # Few steps can show that a member has settled, not that one that had settled no longer has.
+    status[kept] = np.where(later.status == Status.CONVERGED, later.status, status[kept])
     objective = np.tile(np.asarray(before.objective[-1], np.float64), (len(later.objective), 1))
     objective[:, kept] = later.objective
     return TrainInfo(status, objective, before.steps[-1] + later.steps)

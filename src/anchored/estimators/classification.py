@@ -54,10 +54,12 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     rows on, no fold below 10 rows). The evidence of the infinitely wide network chooses the prior
     variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
     on, short trials on held-out rows decide between one hidden layer with this variance or a fifth
-    of it, none, and two hidden layers with 4 % or twice of it; with fewer rows, the evidence
-    decides between one and none. (A network that is given keeps its layers; only the variance is
-    chosen.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as many as there
-    are rows, but at most 5,000; twice as many from 500 rows on if nothing was tried.
+    of it, none, and two hidden layers with 4 % or twice of it; with fewer rows, or if all are of
+    one group, the evidence decides between one and none. (A network that is given keeps its layers;
+    only the variance is chosen.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as
+    many as there are rows, but at most 5,000; twice as many from 500 rows on if nothing was tried.
+    Below 50 rows it takes up to 30,000 steps, in the units of the parameters, and stops early when
+    no member improves any more.
 
     Parameters
     ----------
@@ -174,6 +176,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
         """Everything from the beginning; ``classes`` may have more labels than ``y``."""
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
+        self._chosen_widths, self._chosen_steps = None, 1.0  # before rows ask for ramps
         inputs, rows, classes = self._labelled(X, y, sample_weight, groups, classes)
         key = random_key(self.random_state)
         words = np.asarray(jax.random.key_data(key))
@@ -205,7 +208,6 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
 
     def _chosen_model(self, key, rows: Rows, encoder, n_classes: int) -> tuple[Model, Rows]:
         """What is trained, and the rows as it takes them."""
-        self._chosen_widths, self._chosen_steps = None, 1.0
         tunes = self._needs_first_var() and bool(np.ptp(rows.y))  # of one class, nothing is told
         if not (tunes and self._has_twin()):
             first_var = self._given_first_var() or 1.0
@@ -232,12 +234,12 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             schedule = self._schedule(model.data.n_rows, model.likelihood)
             return Candidate(model, taken, schedule, widths, share)
 
-        free, few = self._widths_are_free(), len(rows.y) < trials.LEAST_ROWS
-        if few and free:
+        free, folds = self._widths_are_free(), trials.plan(rows)
+        if folds is None and free:
             with_layer, straight = (tuned_with(widths).log_evidence for widths in (None, ()))
             found = made(() if straight > with_layer else None, 1.0)
             return found.model, found.rows
-        if few or isinstance(rows.x, HostRows):
+        if folds is None or isinstance(rows.x, HostRows):
             found = made(None, 1.0)
             return found.model, found.rows
         others: list[tuple[tuple[int, ...] | None, float]] = [(None, trials.TIGHTER)]
@@ -245,7 +247,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
             others += [((), 1.0), *((_DEEPER, share) for share in _DEEPER_SHARES)]
         with progress_bar(self.verbose, "Choosing the prior") as on_check:
             first, every = made(None, 1.0), starmap(made, others)
-            found = trials.best(key, first, every, self.method, on_check, self._place)
+            found = trials.best(key, first, every, folds, self.method, on_check, self._place)
         self._chosen_widths = found.widths
         self._chosen_steps = trials.STEPS
         return found.model, found.rows

@@ -41,11 +41,12 @@ class Defaults(BaseEstimator):
     decay_rate: Any
     max_seconds: Any
     optimiser: Any
+    likelihood: Any = None  # the user's own, in place of the usual one
     _tuned: Settings | None = None  # settings of a search, for what is left at "auto"
     _layout: Layout | None = None  # of inputs that are several arrays
     _many_widths: tuple[int, ...] = (50,)  # hidden layers of many rows
-    _chosen_widths: tuple[int, ...] | None = None  # those that rows held out asked for
-    _chosen_steps: float = 1.0  # share of the usual steps that they asked for
+    _chosen_widths: tuple[int, ...] | None = None  # by the evidence or by trials
+    _chosen_steps: float = 1.0  # share of the usual steps: half of them after trials
     _matrix_rows: float = np.inf  # from which on steps are Muon's
     _relevance_rows: int = evidence.RELEVANCE_ROWS  # from which on columns have relevances
 
@@ -170,10 +171,11 @@ class Defaults(BaseEstimator):
         """Whether nobody knows that the schedule is long enough.
 
         The length of a default one whose rate fades to zero was chosen on held-out rows, for the
-        networks that are made here. More steps would still lower the objective, and nothing else.
+        usual networks and likelihoods. More steps would still lower the objective, and nothing
+        else.
         """
-        given = self._tuned, self.optimiser, self.max_seconds, self.network
-        chosen = all(is_auto(getattr(self, name)) for name in _SCHEDULE)
+        given = self._tuned, self.optimiser, self.max_seconds, self.network, self.likelihood
+        chosen = all(is_auto(getattr(self, name)) for name in ("hidden", *_SCHEDULE))
         return not (schedule.fades and chosen and all(value is None for value in given))
 
 

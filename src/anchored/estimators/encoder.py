@@ -13,10 +13,11 @@ from anchored.tables.reading import Table, as_table, is_frame
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turns numbers, yes and no, categories, dates and missing cells into numeric features.
 
-    `AnchoredRegressor` and `AnchoredClassifier` encode data frames themselves; use this class
-    for other models and in pipelines. Numbers stay as they are, and missing ones get the
-    median. Categories get a feature for each frequent level and one for all others; dates become
-    days and the time of year, week and day. Identifiers, free text and constants are left out.
+    `AnchoredRegressor` and `AnchoredClassifier` encode data frames themselves, with a feature for
+    new levels; use this class for other models and in pipelines. Numbers stay as they are, and
+    missing ones get the median. Categories get a feature for each frequent level and one for all
+    others, new levels among them; dates become days and the time of year, week and day.
+    Identifiers, free text and constants are left out.
 
     Parameters
     ----------
@@ -44,7 +45,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         """Learn the kind of each column of a data frame of pandas, polars or Arrow, or an array."""
-        self.encoder_ = Encoder.fit(self._table(X, reset=True), tuple(self.keep))
+        found = Encoder.fit(self._table(X, reset=True), tuple(self.keep))
+        # Other models would not know what to make of a feature that no training row has.
+        self.encoder_ = found.without_new_levels()
         return self
 
     def transform(self, X) -> np.ndarray:

@@ -72,18 +72,21 @@ def _signals(estimator, y, sample_weight, n_rows: int) -> Signals | None:
         return None
 
 
-def encoded_inputs(estimator, X, encoder: Encoder, columns) -> np.ndarray:
-    """Features of rows to predict, for an estimator that was fitted on a frame of ``columns``."""
+def encoded_inputs(estimator, X, encoder: Encoder, columns, training: bool = False) -> np.ndarray:
+    """Features of later rows, for an estimator that was fitted on a frame of ``columns``.
+
+    Rows are to be predicted or, in ``training``, to be added.
+    """
     if isinstance(X, Encoded):
         return np.asarray(X)
     if isinstance(X, Table):  # columns are found by name, in any order, among others
-        return encoder.transform(X)
+        return encoder.transform(X, training)
     if hasattr(estimator, "feature_names_in_"):
         _check_feature_names(estimator, X, reset=False)
     if is_frame(X):
-        return encoder.transform(as_table(X))
+        return encoder.transform(as_table(X), training)
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead. `X` is [row, column].")
     _check_n_features(estimator, X, reset=False)
-    return encoder.transform(array_table(X, columns or encoder.names))
+    return encoder.transform(array_table(X, columns or encoder.names), training)

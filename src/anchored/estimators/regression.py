@@ -54,14 +54,15 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     prior variance, the relevance of each column and the noise used in training, on at most 1,000
     rows. From 50 rows on, a column with many values also gets ramps between its quantiles, so that
     the networks can bend along it if the evidence supports that: 8 ramps, and with more than 1,800
-    rows up to 64. Where straight lines (or sums of
-    ramps) have a higher evidence than a hidden layer, the networks have no hidden layer.
+    rows up to 64. Where straight lines (or sums of ramps) have a higher evidence than a hidden
+    layer, the networks have no hidden layer. This is not tried if you give ``likelihood``,
+    ``settings``, or ``prior`` as a number or a `Prior`.
 
     Training takes 3,000 steps of Adam below 500 rows, and 6,000 with more. Steps are in units of
-    the prior's scale, and the learning rate falls evenly from 0.03 to zero. With little noise,
-    training takes up to 30,000 steps in the units of the parameters; the rate then falls from 0.03
-    (0.01 with two hidden layers) to 1 % of that, and training stops early when no member improves
-    any more. Batches have 64 rows, or 32 below 500 rows.
+    the prior's scale, and the learning rate falls evenly from 0.03 to zero. Below 50 rows or with
+    little noise, training takes up to 30,000 steps in the units of the parameters; the rate then
+    falls from 0.03 (0.01 with two hidden layers) to 1 % of that, and training stops early when no
+    member improves any more. Batches have 64 rows, or 32 below 500 rows.
     From 5,000 rows on, Muon takes the place of Adam. It takes a tenth as many steps as there are
     rows, but at least 2,000 and at most 4,000. Its batches have 1 % of the rows, but at least 200
     and at most 1,024. With hardly any noise it takes 6,000 steps, in the units of the parameters.

@@ -43,23 +43,28 @@ class Candidate(NamedTuple):
     share: float  # of the prior variance of highest evidence
 
 
+def plan(rows: Rows) -> Folds | None:
+    """Which rows are to decide; None if they are too few, or all of one group."""
+    if len(rows.y) < LEAST_ROWS:
+        return None
+    n_folds = n_each = 2  # of fewer rows, of which there are none
+    units = len(rows.y), rows.groups
+    return plan_folds(*units, n_folds, n_each, _N_MEMBERS, LEAST_ROWS, labels=rows.y[:, 0])
+
+
 def best(
     key: Array,
     first: Candidate,
     others: Iterable[Candidate],
+    folds: Folds,
     method: str,
     on_check: OnCheck | None = None,
     place: Callable[[str], Checkpoint | None] = lambda name: None,
 ) -> Candidate:
     """The first candidate, or another that is clearly better than the best before it.
 
-    ``place`` says where a training of this name is kept.
+    The rows of ``folds`` decide; ``place`` says where a training of this name is kept.
     """
-    n_folds = n_each = 2  # of fewer rows, of which there are none
-    groups, y = first.rows.groups, first.rows.y
-    folds = plan_folds(len(y), groups, n_folds, n_each, _N_MEMBERS, LEAST_ROWS, labels=y[:, 0])
-    if folds is None:
-        return first
     how = {"method": method, "on_check": on_check}
     chosen, losses = first, _losses(key, first, folds, **how, checkpoint=place("trial-0"))
     for i, other in enumerate(others, 1):

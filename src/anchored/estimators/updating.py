@@ -4,8 +4,8 @@ An update standardises the new rows as the old ones were, appends them, and trai
 those of the folds some steps more on all rows. The noise, the temperature and the correction of
 quantiles are then learned again from held-out rows, new ones among them; where the noise is larger
 stays as it was learned. A prior, the noise of training and an encoding that were chosen from few
-rows are chosen again, by a fit to all rows, when the evidence asks for it: when rows have doubled
-since, or the new ones are less likely than held-out rows were by more than chance.
+rows are chosen again, by a fit to all rows, when there are half as many rows again, or when the new
+ones have new levels or are less likely than held-out rows were by more than chance.
 """
 
 import warnings
@@ -31,6 +31,7 @@ from anchored.tables.frames import as_table, is_frame
 from anchored.tables.streams import Streamed
 
 GROWTH = 1.5  # times the rows of the last tuning call for another
+LEAST_LEFT = 0.5  # share of the earlier rows among those of a warm start
 DRIFT_ROWS = 20  # new rows that can tell of a drift
 DRIFT_NATS = 0.1  # by which new rows must be less likely ...
 DRIFT_ERRORS = 4.0  # ... and standard errors
@@ -175,7 +176,7 @@ def _checked(estimator, X, y, sample_weight) -> tuple[np.ndarray, np.ndarray, np
     if model.encoder is None:
         x, y = validate_data(estimator, X, y, reset=False, **rules)  # pyright: ignore
     else:
-        x = encoded_inputs(estimator, X, model.encoder, model.columns)
+        x = encoded_inputs(estimator, X, model.encoder, model.columns, training=True)
         x, y = check_X_y(x, y, estimator=estimator, **rules)
     if model.x_mean is None:
         check_tokens(estimator.network, x)
@@ -195,6 +196,8 @@ def _judged(estimator, kept: Kept, new: _New) -> tuple[Kept, str]:
         return kept, "rows grew"
     if _beyond_scale(kept.prepared.targets, new.y):
         return kept, "targets beyond the scale"
+    if _has_new_levels(kept.prepared, new.rows):
+        return kept, "new levels"
     if not len(new.y) or kept.held_out is None:
         return kept, ""
     dist = estimator._predictive(new.rows.x)[1]
@@ -217,6 +220,19 @@ def _drifted(held_out: Scores, since: Scores) -> bool:
 def _beyond_scale(targets: Any, y: np.ndarray) -> bool:
     warp = getattr(targets, "warp", None)
     return warp is not None and bool(np.any((y < warp.least) | (y > warp.most)))
+
+
+def _has_new_levels(prepared: Prepared, new: Rows) -> bool:
+    """Whether rows would be the first to train the feature of levels that no row has.
+
+    New levels count as rare ones, but not every column had some.
+    """
+    encoder = prepared.inputs.encoder
+    if encoder is None:
+        return False
+    places = np.flatnonzero(encoder.new)
+    old, came = prepared.rows.x[:, places], new.x[:, places]
+    return bool(np.any((came != old[0]) & (np.ptp(old, axis=0) == 0)))
 
 
 # Going on
@@ -332,7 +348,7 @@ def _warm(estimator, kept: Kept, X, y, sample_weight, groups):
     groups = None if rows.groups is None else rows.groups[came]
     unseen = Rows(rows.x[came], rows.y[came], rows.weight[came], groups, rows.standardiser)
     kept, why = _judged(estimator, kept, _New(unseen, new.y[came]))
-    if not why and np.count_nonzero(weight) < len(old.y) / GROWTH:
+    if not why and np.count_nonzero(weight) < LEAST_LEFT * len(old.y):
         why = "few of the earlier rows are left"
     if why:
         return _refit(estimator, known, why, int(came.sum()))

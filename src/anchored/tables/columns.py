@@ -6,6 +6,7 @@ where another one has words.
 
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -88,7 +89,8 @@ class Boolean:
 class Category:
     """Text of few levels; those that are not in ``levels`` share one feature.
 
-    If training rows have such ``rare`` levels, levels that no training row has share another.
+    If training rows have such ``rare`` levels, levels that no training row has share another. What
+    is kept of rare levels is the `mark` of each: their text may be a name or an address.
     """
 
     kind: ClassVar[str] = "category"
@@ -110,23 +112,39 @@ class Category:
     def indicators(self) -> tuple[bool, ...]:
         return (True,) * len(self.feature_names)
 
+    @property
+    def new(self) -> int:
+        """Place of the feature of levels that no training row has."""
+        return len(self.levels) + bool(self.rare)
+
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Place [row] of the one feature that is 1; any cell can be read."""
-        new = len(self.levels) + bool(self.rare)
-        missing = new + 1 if self.has_missing else new
         places, _ = self._lookup
         found = cells.tolist() if cells.dtype == object else self.texts(cells)
-        others = {cell: missing if is_missing(cell) else new for cell in set(found) - places.keys()}
+        others = {cell: self._place_of_other(cell) for cell in set(found) - places.keys()}
         codes = (places[cell] if cell in places else others[cell] for cell in found)
         return np.fromiter(codes, np.intp, len(cells)), np.zeros(len(cells), bool)
 
+    def without_new(self) -> "Category":
+        """The same without the feature of levels that no training row has."""
+        return dataclasses.replace(self, rare=())
+
+    def _place_of_other(self, cell: str | None) -> int:
+        """Place of the feature of a cell that is no frequent level."""
+        if cell is None or is_missing(cell):
+            return self.new + self.has_missing
+        return len(self.levels) if self.rare and mark(cell) in self._marks else self.new
+
+    @functools.cached_property
+    def _marks(self) -> frozenset[str]:
+        return frozenset(self.rare)
+
     @functools.cached_property
     def _lookup(self) -> tuple[dict[Any, int], dict[Any, str]]:
-        places, spelt = _places((*self.levels, *self.rare))
-        return {level: min(place, len(self.levels)) for level, place in places.items()}, spelt
+        return _places(self.levels)
 
     def texts(self, numbers: np.ndarray) -> "list[str | None]":
-        """The level that stands for each number, or text that is no level."""
+        """The level that stands for each number, or text that is no frequent level."""
         return _texts(numbers, self._lookup[1])
 
 
@@ -153,7 +171,7 @@ class Levels:
     def category(self) -> Category:
         """The part that has a feature for each frequent level."""
         frequent = set(self.levels)
-        rare = tuple(level for level in self.known if level not in frequent)
+        rare = tuple(mark(level) for level in self.known if level not in frequent)
         return Category(self.name, self.levels, self.has_missing, rare if self.has_new else ())
 
     @functools.cached_property
@@ -164,9 +182,18 @@ class Levels:
     def indicators(self) -> tuple[bool, ...]:
         return *self.category.indicators, *(False for _ in self.titles)
 
+    @property
+    def new(self) -> int:
+        """As in `Category`."""
+        return self.category.new
+
     def read(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As in `Category`."""
         return self.category.read(cells)
+
+    def without_new(self) -> "Levels":
+        """As in `Category`."""
+        return dataclasses.replace(self, has_new=False)
 
     def described(self, cells: np.ndarray) -> np.ndarray:
         """What training targets say about each cell, [row, title]."""
@@ -231,12 +258,17 @@ KINDS: dict[str, type[Column]] = {
 }
 
 
-def write_features(column: Column, table: Table, out: np.ndarray) -> None:
-    """Fill ``out`` [row, feature] for the cells of a table; what cannot be read is an error."""
+def write_features(column: Column, table: Table, out: np.ndarray, training: bool = False) -> None:
+    """Fill ``out`` [row, feature] for the cells of a table; what cannot be read is an error.
+
+    Of ``training`` rows, levels that are not known count as rare ones.
+    """
     values, bad = column.read(table.columns[column.name])
     if bad.any():
         raise _bad_cell(table, column, int(np.argmax(bad)))
     if isinstance(column, Category | Levels):
+        if training:
+            values = np.where(values == column.new, len(column.levels), values)
         out[np.arange(len(values)), values] = 1.0
         if isinstance(column, Levels):
             out[:, -len(column.titles) :] = column.described(table.columns[column.name])
@@ -274,6 +306,16 @@ def missing_cells(cells: np.ndarray) -> np.ndarray:
         return np.isnan(cells)
     missing = {cell: is_missing(cell) for cell in set(cells.tolist())}
     return np.fromiter((missing[cell] for cell in cells), bool, len(cells))
+
+
+def mark(level: str) -> str:
+    """What stands for a level whose text is not kept, in every process and on every machine.
+
+    Numbers have the same mark however they are written.
+    """
+    number = parse_number(level)
+    text = level if number is None else repr(number)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _parsed(cells: np.ndarray, parse: Callable) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,9 @@ Each column of the training table is of one kind, and later cells must be of tha
 
 Missing cells have a feature of their own where training cells were missing. No training row has the
 feature of new levels (that of other levels, if there were none in training): its weights are as the
-prior has them, members disagree, and rows with a new level are predicted with doubt.
+prior has them, members disagree, and rows with a new level are predicted with doubt. Training rows
+that the encoder was not fitted on, since a sample was or since they came later, may have levels it
+does not know: these count as other levels while networks are trained.
 """
 
 import collections
@@ -37,6 +39,7 @@ from anchored.tables.columns import (
     Levels,
     Numeric,
     empty_cells,
+    mark,
     missing_cells,
     phase,
     write_features,
@@ -55,6 +58,7 @@ _MOST_CLASSES = 10  # of a target of whole numbers
 _MOST_DISTINCT = 0.05  # share of rows, for such a target
 _ID_WORDS = {"id", "ids", "index", "idx", "uuid", "guid", "identifier", "rowid", "unnamed"}
 _TEXT_LIMIT = 100_000  # characters of a name or level in a saved encoder
+_MARK = re.compile("[0-9a-f]{16}")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can spell them, files cannot hold them
 
 
@@ -117,6 +121,11 @@ class Encoder:
                 features[:, end - len(column.titles) : end] = by_other_parts(cells, signals, parts)
         return encoder, features
 
+    def without_new_levels(self) -> "Encoder":
+        """The same, but levels that no training row has share the feature of rare ones."""
+        columns = (c.without_new() if isinstance(c, Category | Levels) else c for c in self.columns)
+        return dataclasses.replace(self, columns=tuple(columns))
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns that a table must have."""
@@ -162,13 +171,25 @@ class Encoder:
         """Whether each feature [feature] comes from a date."""
         return np.array([isinstance(c, Date) for c in self.columns for _ in c.indicators])
 
-    def transform(self, table: Table) -> np.ndarray:
-        """Features [row, feature] of a table with the same columns, in any order."""
+    @property
+    def new(self) -> np.ndarray:
+        """Whether each feature [feature] is that of levels that no training row has."""
+        of_levels = (c.new if isinstance(c, Category | Levels) else -1 for c in self.columns)
+        sizes = (len(column.feature_names) for column in self.columns)
+        return np.concatenate(
+            [np.arange(size) == new for size, new in zip(sizes, of_levels, strict=True)]
+        )
+
+    def transform(self, table: Table, training: bool = False) -> np.ndarray:
+        """Features [row, feature] of a table with the same columns, in any order.
+
+        If networks are to be trained on them, levels that are not known count as rare ones.
+        """
         self.check(table.columns)
         widths = [len(column.feature_names) for column in self.columns]
         out = np.zeros((table.n_rows, sum(widths)))
         for column, end, width in zip(self.columns, np.cumsum(widths), widths, strict=True):
-            write_features(column, table, out[:, end - width : end])
+            write_features(column, table, out[:, end - width : end], training)
         return out
 
     def readable(self, table: Table) -> np.ndarray:
@@ -357,9 +378,9 @@ def _frequent(counts: Mapping[str, int], n_rows: int) -> tuple[str, ...]:
 
 
 def _rare(counts: Collection[str], levels: Collection[str]) -> tuple[str, ...]:
-    """Levels of training rows that are not frequent; none if there are too many to keep."""
-    rare = tuple(sorted(set(counts).difference(levels)))
-    return rare if len(rare) <= MOST_KNOWN and all(map(_is_text, rare)) else ()
+    """Marks of levels of training rows that are not frequent; none if they are too many to keep."""
+    rare = set(counts).difference(levels)
+    return tuple(sorted(set(map(mark, rare)))) if len(rare) <= MOST_KNOWN else ()
 
 
 def _most_frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -419,6 +440,13 @@ def _different(found: Fields, name: str, most: int, allowed: Collection[str] | N
     return texts
 
 
+def _marks(found: Fields) -> tuple[str, ...]:
+    marks = _different(found, "rare", MOST_KNOWN)
+    if not all(map(_MARK.fullmatch, marks)):
+        raise found.wrong("rare", marks, "marks of 16 hexadecimal digits")
+    return marks
+
+
 def _name(found: Fields) -> str:
     name = found.text("name")
     if not _is_text(name):
@@ -435,7 +463,7 @@ _TAKE: dict[str, Callable[[Fields], Any]] = {
     "order": lambda found: found.text("order", ORDERS),
     "levels": lambda found: _different(found, "levels", MOST_LEVELS),
     "titles": lambda found: found.texts("titles"),
-    "rare": lambda found: _different(found, "rare", MOST_KNOWN),
+    "rare": _marks,
     "known": lambda found: _different(found, "known", MOST_KNOWN),
     "has_new": lambda found: found.flag("has_new"),
     "values": lambda found: tuple(map(_numbers(found, "values"), found.items("values"))),

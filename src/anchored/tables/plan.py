@@ -38,7 +38,7 @@ class Plan:
     target : name of the target column.
     inputs, y : the rows to train on, without the columns of target, groups and times.
     test_inputs, y_test : the rows to test on.
-    test_rows : numbers of the test rows in the table, from 1 below its header.
+    test_rows : numbers of the test rows, as the table has them or from 1 below its header.
     groups : of the training rows, if a column names them.
     encoder : what an estimator will learn about the columns of the training rows.
     n_dropped : rows left out because their target is missing.
@@ -79,6 +79,7 @@ def make_plan(
         raise unknown_name("task", task, TASKS)
     cells, notes = _read_target(table.columns[target], task)
     known = np.flatnonzero(~empty_cells(cells))
+    numbers = known + 1 if table.row_numbers is None else table.row_numbers[known]
     cells, n_dropped, table = cells[known], len(cells) - len(known), table.take(known)
     if len(known) < LEAST_ROWS:
         rows = "1 row" if len(known) == 1 else f"{len(known)} rows"
@@ -101,7 +102,7 @@ def make_plan(
     test = _readable(encoder, inputs, test, notes)
     notes += [*_missing_words(encoder, inputs), *_doubts(encoder, inputs, y, train, test)]
     if task == "regression":
-        notes += _far_target(y[train], known[train] + 1)
+        notes += _far_target(y[train], numbers[train])
     return Plan(
         task=task,
         reason=reason,
@@ -110,7 +111,7 @@ def make_plan(
         y=y[train],
         test_inputs=inputs.take(test),
         y_test=y[test],
-        test_rows=known[test] + 1,
+        test_rows=numbers[test],
         groups=None if group is None else _names(table.columns[group])[train],
         encoder=encoder,
         n_dropped=n_dropped,
@@ -288,6 +289,8 @@ def _doubts(encoder: Encoder, inputs: Table, y, train, test) -> list[str]:
 
 def _far_target(y: np.ndarray, numbers: np.ndarray) -> list[str]:
     """A target of training rows that stands far away from all others is often mistyped."""
+    if len(y) < 2:
+        return []
     off = np.abs(y - np.median(y))
     row = int(np.argmax(off))
     next_off = np.delete(off, row).max()

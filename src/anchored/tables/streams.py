@@ -2,7 +2,8 @@
 
 The type of each column is decided from a random sample of the rows. Then every row is read once,
 encoded, and written as single-precision numbers to a file that training maps into memory: a row
-takes four bytes there for each feature, and only the rows that are read take memory.
+takes four bytes there for each feature, and only the rows that are read take memory. Levels that
+are not in the sample count as rare ones in training.
 """
 
 import dataclasses
@@ -150,7 +151,7 @@ def encoded(
     path: Path,
     leave_out: np.ndarray | None = None,
 ) -> Streamed:
-    """All rows that have a target, but those of ``leave_out`` (numbers from 0), in a file.
+    """All rows to train on, in a file: those with a target, but ``leave_out`` (numbers from 0).
 
     Numbers to predict are in a file beside it; labels of classes stay in memory.
     """
@@ -168,7 +169,7 @@ def encoded(
             here = held[np.searchsorted(held, first) : np.searchsorted(held, first + len(block))]
             known[here - first] = False
             rows = np.flatnonzero(known)
-            _as_float32(encoder.transform(block.take(rows))).tofile(file)
+            _as_float32(encoder.transform(block.take(rows), training=True)).tofile(file)
             found = targets_of(cells[rows], task, target)
             if task == "regression":
                 found.tofile(numbers)

@@ -56,5 +56,5 @@ def default_schedule(
         n_steps = _FEW_STEPS if n_rows < FEW_ROWS else min(max(n_rows, _STEPS[0]), _STEPS[1])
         schedule = Schedule.fading(n_steps, n_rows, batch_size, _RATE)
         return dataclasses.replace(schedule, in_prior_units=True)
-    rate = _RATE if n_layers == 1 else _SLOW_RATE
+    rate = _RATE if n_layers <= 1 else _SLOW_RATE
     return Schedule.of_steps(_LONG, n_rows, batch_size, rate, TOLERANCE)

@@ -18,10 +18,11 @@ from anchored.errors import EnsembleError
 from anchored.paper.catalogue import CATALOGUE
 from anchored.paper.runner import Cell, Context, Experiment, chosen
 from anchored.paper.tables.coverage_methods import METHODS, MethodSettings, settings_of
-from anchored.paper.tables.coverage_problems import Case, pose
+from anchored.paper.tables.coverage_problems import Case, Posed, pose
 from anchored.paper.tables.coverage_record import draw, findings, tables
 from anchored.paper.tables.coverage_results import is_main
 from anchored.paper.tables.coverage_scores import scores
+from anchored.prediction.predictive import Predictive
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,9 +103,16 @@ def _score(s: Settings, case: Case, name: str, seed: int, truth: int) -> dict:
         return {"failed": "diverged"}
     except np.linalg.LinAlgError:
         return {"failed": "singular"}
-    exact = None if case.has_classes else InfiniteWidthGP().condition(posed.problem)
-    known = None if exact is None else exact.predict(posed.problem.x).output(0)
-    return scores(answer.predictive, posed.latent, posed.y, posed.seed, known) | answer.more
+    exact = None if case.has_classes else _exact(posed)
+    return scores(answer.predictive, posed.latent, posed.y, posed.seed, exact) | answer.more
+
+
+def _exact(posed: Posed) -> Predictive | None:
+    """What the exact GP says; None if its equations are singular."""
+    try:
+        return InfiniteWidthGP().condition(posed.problem).predict(posed.problem.x).output(0)
+    except np.linalg.LinAlgError:
+        return None
 
 
 EXPERIMENT = Experiment(

@@ -139,9 +139,11 @@ class Results:
         return Mean.over([score(truth) for truth in self.runs.get((case, method), {}).values()])
 
     def needed(self, case: Case, method: str, score: Score) -> Mean | None:
-        """The mean where the score is known; none of the reference, which needs no more."""
-        mean = self.mean(case, method, score)
-        return mean if mean and method != reference(case) and np.isfinite(mean.value) else None
+        """The mean of those known; none of the reference, which needs no more."""
+        if method == reference(case):
+            return None
+        found = [score(truth) for truth in self.runs.get((case, method), {}).values()]
+        return Mean.over([value for value in found if np.isfinite(value)])
 
     def less_reference(self, case: Case, method: str, score: Score) -> Mean | None:
         """The score less the reference's, on the truths that both have met; none of itself."""
