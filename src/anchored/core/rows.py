@@ -427,7 +427,7 @@ def _has_many_values(z: np.ndarray) -> bool:
 
 
 def _ramps(column: int, z: np.ndarray, weight: np.ndarray, number) -> list[tuple[float, ...]]:
-    """From each quantile of the values z [row] of a column to the next; none for few of these."""
+    """From each quantile of the values z [row] of a column to the next; none if they are two."""
     levels = np.linspace(0, 1, number + 1)
     ends = np.unique(np.quantile(z, levels, weights=weight, method="inverted_cdf"))
     if len(ends) < 3:
