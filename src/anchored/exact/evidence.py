@@ -34,7 +34,7 @@ _RELEVANCE_SPREADS = (0.7, 1.5)
 # Nats by which ramps must raise the evidence. With many rows networks make more of them than the
 # few rows of the search can tell: then it is enough that the evidence is not against them.
 _LEAST_GAIN = 2.0
-_NO_RIVAL = 5.0  # nats on the rows of the first search, by which a family is beaten for good
+_NO_RIVAL = 5.0  # nats on the rows of the first search, by which a twin is beaten for good
 _LEAST_RELEVANCE, _MOST_RELEVANCE = 1e-4, 1e4
 # Separable classes have an evidence that is flat towards ever larger variances. A log-normal
 # hyperprior around 10, about the middle of the paper's settings, keeps them finite.
@@ -128,10 +128,10 @@ def tune_regression(
     """Maximise the evidence over what is not given: ``first_var``, ``noise_var`` or both.
 
     With ``relevances``, also over the relevances of the columns, if there are enough rows. If it
-    ``may_be_straight``, also over the twin without hidden layers. Ramps
-    are left out, and have no relevance, unless they raise the evidence. Only the first rows are
-    used, so rows must be in random order. Several outputs share the kernel, and each has its own
-    noise.
+    ``may_be_straight``, also over the twin without hidden layers. Ramps are left out, and have no
+    relevance, unless they raise the evidence. Twins that come close on the first rows are compared
+    on more of them. Only the first rows are used, so rows must be in random order. Several outputs
+    share the kernel, and each has its own noise.
     """
     # Each output is a factorisation of its own.
     n_rows = max(_FIRST_ROWS, MAX_ROWS // int(np.ceil(np.cbrt(y.shape[1]))))
@@ -142,24 +142,22 @@ def tune_regression(
         theta = np.log([_START[0], *[1.0] * n_relevances, *[_START[1]] * y.shape[1]])
         return _maximise(_Found(0.0, theta, twin), x, y, weight, known, _FIRST_ROWS, _MOST_TRIALS)
 
-    def best_of(twin: Twin) -> _Found:
-        found = searched(twin.without_ramps())
-        if twin.n_ramps:
-            other, least = searched(twin), _LEAST_GAIN if len(x) < MAX_ROWS else 0.0
-            found = other if other.value > found.value + least else found
-        return found
+    def worth(found: _Found) -> float:
+        handicap = _LEAST_GAIN if found.twin.n_ramps and len(x) < MAX_ROWS else 0.0
+        return found.value - handicap
 
-    families = [best_of(twin)]
-    if may_be_straight:
-        families.append(best_of(twin.straight()))
+    twins = [twin, twin.straight()] if may_be_straight else [twin]
+    if twin.n_ramps:
+        twins += [each.without_ramps() for each in twins]
+    rivals = [searched(each) for each in twins]
     if len(x) > _FIRST_ROWS:
-        least = max(found.value for found in families) - _NO_RIVAL
-        families = [
+        least = max(map(worth, rivals)) - _NO_RIVAL
+        rivals = [
             _maximise(found, x, y, weight, known, n_rows, _LAST_TRIALS)
-            for found in families
-            if found.value >= least
+            for found in rivals
+            if worth(found) >= least
         ]
-    found = max(families, key=lambda found: found.value)
+    found = max(rivals, key=worth)
     first, by_column, noise = _parts(found.theta, y.shape[1])
     relevance = np.ones(found.twin.n_features)
     if len(by_column):
