@@ -1,6 +1,6 @@
 """Ensembles: trained members, fit and predict.
 
-What a member minimises is in `loss`, how it begins in `drawing`, and how it moves in `state`.
+The loss of a member is in `loss`, its start in `drawing`, and its steps in `state`.
 """
 
 import dataclasses

@@ -1,4 +1,5 @@
-"""What the program of a network says of its parameters: which meet the inputs, which count.
+"""What the program of a network shows about its parameters: which ones multiply the inputs, and
+which ones affect the outputs.
 
 The program is JAX's, so it does not matter in which framework, or in which order, layers were
 written down.

@@ -1,7 +1,7 @@
-"""A training under way as a record, and as what a checkpoint holds.
+"""A training in progress as a record, and as the content of a checkpoint.
 
-Of a state only what moves is kept: parameters, the optimiser's state, the number of the step and
-the rates. The rest is drawn again from the same key, to the same bits.
+A checkpoint keeps only what changes: parameters, the optimiser's state, the number of the step and
+the rates. Everything else is drawn again from the same key, with the same bits.
 """
 
 import dataclasses
@@ -68,7 +68,9 @@ def keep(keeper: Keeper, run: Run) -> None:
 
 
 def resumed(keeper: Keeper, state: EnsembleState, turn: Turn | None) -> Run | None:
-    """The run that ``keeper`` finds, from the state before the first step; None if it has none."""
+    """The run that ``keeper`` has stored, completed from the state before the first step; None if
+    there is none.
+    """
     saved = keeper.load()
     if saved is None:
         return None
