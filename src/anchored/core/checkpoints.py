@@ -87,8 +87,7 @@ class Checkpoint:
         return folder_of(self.folder)
 
     def elsewhere(self) -> "Folder":
-        """The folder by its absolute path, so that processes in other working directories find it.
-        """
+        """The folder by its absolute path, so that other processes find it."""
         files = self.files
         return LocalFolder(files.path.absolute()) if isinstance(files, LocalFolder) else files
 

@@ -1,4 +1,4 @@
-"""The demo's web server: one page and one websocket, for this machine unless told otherwise."""
+"""The demo's web server: one page and one websocket; by default for this machine only."""
 
 import asyncio
 import contextlib

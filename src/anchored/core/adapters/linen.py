@@ -28,7 +28,7 @@ _UNSAID_STATISTICS = 'Parameter "use_running_average"'
 
 @dataclasses.dataclass(frozen=True)
 class LinenNetwork:
-    """A module; a Linen module holds no parameters."""
+    """A Linen module, which holds no parameters."""
 
     module: linen.Module = dataclasses.field(compare=False)
     key: Any  # the module, as it is compared
