@@ -1,4 +1,4 @@
-"""Likelihoods that are plain objects with ``log_prob`` and ``sample``; draws give everything else."""
+"""Likelihoods that are plain objects with ``log_prob`` and ``sample``; draws give the rest."""
 
 from functools import partial
 from typing import Any

@@ -19,7 +19,7 @@ class FetchError(Exception):
 
 
 def fetch(file: File) -> Path:
-    """The path of ``file`` in the cache; it is downloaded if it is missing or its sha256 is wrong."""
+    """The path of ``file`` in the cache; downloaded if it is missing or its sha256 is wrong."""
     try:
         import pooch
     except ImportError as error:

@@ -86,7 +86,7 @@ def improvement_worth(belief: Belief, z: Array) -> Array:
 
 
 def draw_worth(belief: Belief, z: Array) -> Array:
-    """Minus the value of a drawn function, less the amount by which drawn constraints are violated."""
+    """Minus the value of a drawn function, minus the violation of drawn constraints."""
     worth = -belief.objective(z)
     for function, limit in zip(belief.constraints, belief.limits, strict=True):
         worth = worth - _BREACH * jnp.maximum(function(z) - limit, 0.0)

@@ -57,9 +57,9 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     of it, none, and two hidden layers with 4 % or twice of it; with fewer rows, or if all are of
     one group, the evidence decides between one and none. (A network that is given keeps its layers;
     only the variance is chosen.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as
-    many as there are rows, but at most 5,000; twice as many from 500 rows on if nothing was tried.
-    Below 50 rows it takes up to 30,000 steps, in the units of the parameters, and stops early when
-    no member improves any more.
+    many as there are rows, but at most 5,000; if no models were compared, twice as many from 500
+    rows on. Below 50 rows it takes up to 30,000 steps, in the units of the parameters, and stops
+    early when no member improves any more.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     max_seconds, random_state, verbose, optimiser, dtype, warm_start : as in `AnchoredRegressor`.
     checkpoint, executor : as in `AnchoredRegressor`.
     augment : a function ``augment(rng, x)`` that changes each training batch at random; it gets a
-        NumPy generator and inputs [row, ...] as they were given.
+        NumPy generator and inputs [row, ...] as the user gave them.
 
     Attributes
     ----------

@@ -1,4 +1,6 @@
-"""Targets of a regressor as members are trained on them, and what held-out rows say about them."""
+"""Targets of a regressor in the form that members are trained on, and what held-out rows say about
+them.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -24,7 +26,7 @@ LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Targets:
-    """How targets become those that members are trained on.
+    """How targets are turned into those that members are trained on.
 
     Attributes
     ----------
@@ -55,7 +57,7 @@ class Targets:
         family: str,
         place: Place,
     ) -> "Found":
-        """The noise and the scale of the target, by held-out rows if there are some.
+        """The noise and the scale of the target, learned from held-out rows if there are any.
 
         ``place`` says where a training of this name is kept.
         """
