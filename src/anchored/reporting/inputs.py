@@ -1,4 +1,4 @@
-"""The inputs of held-out rows by row and column: an array of features, or a table."""
+"""The inputs of held-out rows, by row and column: an array of features, or a table."""
 
 import dataclasses
 from collections.abc import Sequence

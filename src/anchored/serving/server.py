@@ -1,4 +1,4 @@
-"""The web server of the service: uvicorn, for this machine unless told otherwise."""
+"""The web server of the service: uvicorn, by default for this machine only."""
 
 import asyncio
 import contextlib

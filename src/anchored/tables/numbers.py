@@ -1,4 +1,4 @@
-"""Numbers in text: the ways in which people write them, "$1,234.50" or "12 %" or "1 234,5".
+"""Numbers in text, as people write them: "$1,234.50" or "12 %" or "1 234,5".
 
 A form is named by an example: its marks between thousands and before decimals, and one sign of a
 currency or of per cent, which every cell has. The sign does not change the value: "12 %" is 12.

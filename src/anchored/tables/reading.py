@@ -1,6 +1,6 @@
 """Tables from CSV and Parquet files, whole or block by block, as NumPy columns.
 
-What a file is (gzip, Parquet, separator, encoding) is decided by its content, never by its name.
+The content of a file decides what it is (gzip, Parquet, separator, encoding), never its name.
 Everything wrong with a file is a ``TableError`` of one line.
 """
 

@@ -2,8 +2,8 @@
 
 A cell is ``"<method>/<size>/<seed>"``: one agent on one sea, until it has solved it or has no
 episodes left. ``found`` is the first episode with the treasure; ``solved`` is the first by which
-one episode in ten had it (bsuite's rule), and there the run stops. A seed draws the agent; the map
-of the actions is bsuite's. All methods meet the same seas.
+one episode in ten had it (bsuite's rule), and there the run stops. The seed decides what is random
+in the agent; the map of the actions is bsuite's. All methods get the same seas.
 """
 
 import dataclasses
@@ -81,7 +81,7 @@ METHODS = {
 
 
 def agent_of(s: Settings, method: str) -> QSettings:
-    """What makes the methods different; all else is alike."""
+    """What differs between the methods; everything else is the same."""
     single, plain = method == "epsilon-greedy", method in ("plain", "epsilon-greedy")
     made = QSettings(
         method="unconstrained" if plain else method.removesuffix(_FAST).removesuffix(_UNITS),
@@ -151,8 +151,8 @@ def psi(runs: list[tuple[int, int | None, int]]) -> tuple[float, float]:
     """Most likely psi, and its deviation, of runs (size n, first treasure, episodes K).
 
     An episode finds the treasure with probability psi^n, so within K episodes it is found with
-    probability 1 - (1 - psi^n)^K. A run that found it in episode k says (1 - psi^n)^(k - 1) psi^n,
-    one that never did (1 - psi^n)^K.
+    probability 1 - (1 - psi^n)^K. A run that found it in episode k has the likelihood (1 -
+    psi^n)^(k - 1) psi^n. A run that never found it has the likelihood (1 - psi^n)^K.
     """
     grid = np.linspace(0.3, 1.0, 70_001)[:-1]
     log_likelihood = np.zeros_like(grid)

@@ -1,4 +1,5 @@
-"""Gap and tail splits of the UCI tables: test rows where no training row has such a feature.
+"""Gap and tail splits of the UCI tables: test rows with values of a feature that no training row
+has.
 
 Rows are sorted by one feature. The test rows of a gap split are the middle third, those of a tail
 split the outer sixths; there is a split for each feature. A cell is

@@ -1,4 +1,4 @@
-"""What other methods are given of a table: numbers with gaps, and categories as text.
+"""The form in which other methods get a table: numbers with gaps, and categories as text.
 
 Numbers stay numbers and their missing cells stay missing. Dates become days since 1970 and the
 shares of the year, the week and the day that have passed. All other text is a category with every

@@ -59,7 +59,7 @@ class Method:
 
 
 def infer(method: Inference, task: Task, settings: Settings) -> Predictive:
-    """Pose the task in standardised units, ask ``method``, and answer in the target's."""
+    """Give ``method`` the task in standardised units; return its answer in the target's."""
     ones = np.ones(len(task.x))
     inputs, target = Standardiser.fit(task.x, ones), Standardiser.fit(task.y[:, None], ones)
     network = settings.network
@@ -84,7 +84,7 @@ def _as_tuned(method: str, n_members: int, settings: Settings, task: Task) -> En
 
 
 def as_many_steps(schedule: Schedule, n_rows: int) -> Schedule:
-    """The paper's epochs end with a smaller batch and ours do not, so we take more epochs."""
+    """The paper's epochs end with a smaller batch. Ours do not, so we take more epochs."""
     n_full, n_all = n_rows // schedule.batch_size, -(-n_rows // schedule.batch_size)
     return dataclasses.replace(schedule, epochs=round(schedule.epochs * n_all / max(1, n_full)))
 
