@@ -44,9 +44,9 @@ encoding, the prior and the noise of training that were chosen from {CHOICE_FIRS
 take all the steps of a fit."""
     more = """On employee_salaries, updates are far from a fresh fit, and members trained anew are
 equally far. More steps would not help there, because the encoding, the prior and the noise were
-chosen from few rows. Only a fit of all rows chooses them again, so we set the factor to 1.5. That
-table decided it; the others differ in both directions. Fresh fits have another seed and are not
-always better."""
+chosen from few rows. Only a fit of all rows chooses them again, so we chose the factor 1.5 instead
+of 2. That table decided it; the others differ in both directions. Fresh fits have another seed and
+are not always better."""
     updated = [f"updates, {factor:g} times" for factor in GROWTHS]
     header = ("table", "first fit", updated[0], "trained anew", *updated[1:], "fresh")
     parts = [GROWTH, fill(text, 100), "", table(header, rows), "", fill(more, 100), ""]

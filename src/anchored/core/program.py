@@ -21,7 +21,7 @@ _CONVOLUTION = "conv_general_dilated"
 
 
 class Program(NamedTuple):
-    """Paths of parameters, and what operations there are."""
+    """Paths of parameters, and the operations of the program."""
 
     input_layer: frozenset[str]  # that meet the inputs before any other, biases included
     used: frozenset[str]  # that the outputs depend on

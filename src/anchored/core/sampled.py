@@ -22,7 +22,10 @@ def check_likelihood(likelihood: Any) -> None:
     """There must be a density and a way to draw from it."""
     for name in ("log_prob", "sample"):
         if isinstance(likelihood, type) or not callable(getattr(likelihood, name, None)):
-            need = "an object with `log_prob(outputs, y)` and `sample(key, outputs)`, as StudentT()"
+            need = (
+                "an object with `log_prob(outputs, y)` and `sample(key, outputs)`, "
+                "such as StudentT()"
+            )
             raise bad_value("likelihood", likelihood, need)
 
 

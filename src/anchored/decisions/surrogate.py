@@ -223,7 +223,7 @@ def _random_network(drawn: tuple[Params, Params], z: Array) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Twin:
-    """The infinitely wide network with the layers of a network of widths ``hidden``.
+    """The infinitely wide twin of a network with hidden layers of widths ``hidden``.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def without_rows(key: Array, model: Any, members: Sequence[int], folds: Folds, *
 
 
 def numbers_in_folds(members: Sequence[int], folds: Folds) -> list[int]:
-    """Which of the ensemble's ``members`` each member of ``folds`` is.
+    """For each member of ``folds``, the one of the ensemble's ``members`` that it repeats.
 
     Members come in pairs of opposite noise. A fold takes one member of each pair before it takes a
     second one.
@@ -100,10 +100,10 @@ def starts(others: Ensemble, members: Sequence[int], folds: Folds) -> Params | N
 
 
 def extended(folds: Folds, n_new: int, groups: np.ndarray | None = None) -> Folds:
-    """With ``n_new`` rows behind those there are; ``groups`` [row] are of all rows, old and new.
+    """The folds with ``n_new`` more rows; ``groups`` [row] are of all rows, old and new.
 
-    New rows are shared out among the folds as the old ones are. Those of a group that is known are
-    where the others of it are.
+    New rows are spread over the folds as the old ones were. New rows of a known group join the fold
+    of that group.
     """
     n_old, n_folds = len(folds.of_row), int(np.max(folds.of_member)) + 1
     unit = n_old + np.arange(n_new)

@@ -15,8 +15,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     `AnchoredRegressor` and `AnchoredClassifier` encode data frames themselves, with a feature for
     new levels. Use this class for other models and in pipelines. Numbers stay as they are, and
-    missing ones get the median. Categories get a feature for each frequent level and one for all
-    others, new levels among them; dates become days and the time of year, week and day.
+    missing ones get the median. Categories get a feature for each frequent level, and one for all
+    other levels, including new ones. Dates become days and the time of year, week and day.
     Identifiers, free text and constants are left out.
 
     Parameters

@@ -10,8 +10,8 @@ interrupted continues where it stopped. There are two kinds:
   library's source included.
 - A table of many data sets, methods and splits has no `combine`. Its numbers are the results by
   label, and later runs add to them, even if another version made the earlier ones. A label is
-  ``"<group>/..."``; the record's settings are those of each group, and cells whose group has other
-  settings now are computed again. The record's versions and cores are those of the last run.
+  ``"<group>/..."``; the record keeps the settings of each group. If the settings of a group have
+  changed, its cells are computed again. The record's versions and cores are those of the last run.
 
 To add one: write its entry in ``catalogue.toml``, and a module below ``figures`` or ``tables`` with
 a frozen dataclass of settings, those of the paper; ``plan``, which gives the cells; and
@@ -279,7 +279,7 @@ def load(folder: Path, name: str) -> Record:
     fields = Fields(record)
     schema = fields.take("schema")
     if schema != SCHEMA:
-        raise ValueError(f"it is of schema {schema}, this version reads {SCHEMA}; run it again")
+        raise ValueError(f"it has schema {schema}, but this version reads {SCHEMA}; run it again")
     for field in ("name", "preset"):
         fields.text(field)
     fields.whole("seed")

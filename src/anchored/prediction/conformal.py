@@ -76,7 +76,7 @@ class Conformal:
 
     @classmethod
     def through(cls, knots: "list[tuple[float, float]]") -> "Conformal | None":
-        """The map through some knots (level, score); scores that do not grow are mended."""
+        """The map through some knots (level, score), with its slopes kept within limits."""
         if len(knots) < 2:
             return None
         levels, wanted = (np.array(column, float) for column in zip(*knots, strict=True))
@@ -143,10 +143,9 @@ def _with_tails(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def order_statistic(scores: np.ndarray, weight: np.ndarray, level: float) -> float | None:
-    """The score that at most a share 1 - ``level`` of rows to come exceed, or fall below.
-
-    The row to come counts as one more row, above the median as one that exceeds and below it as
-    one that falls below. None if there are too few rows for this level.
+    """The score that at most a share 1 - ``level`` of new rows exceed. Below the median, it is the
+    score that at most a share ``level`` of new rows fall below. The new row counts as one more row,
+    on the unsafe side. None if there are too few rows for this level.
     """
     if level < 0.5:
         mirrored = order_statistic(-scores, weight, 1 - level)

@@ -40,7 +40,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def entropy(probabilities: np.ndarray) -> np.ndarray:
-    """In nats, over the last axis."""
+    """Entropy in nats, over the last axis."""
     logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
     return -(probabilities * logs).sum(axis=-1)
 
@@ -60,7 +60,7 @@ def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def logit_spread(logits: np.ndarray) -> np.ndarray:
-    """Deviation over members of logits [member, row, class], less their mean; [row]."""
+    """Deviation [row] over the members of logits [member, row, class], centred over the classes."""
     centred = logits - logits.mean(axis=-1, keepdims=True)
     if len(logits) < 2:
         return np.zeros(logits.shape[1])

@@ -209,7 +209,7 @@ def confidences(confidence: np.ndarray, right: np.ndarray, n_classes: int) -> Ma
 
 
 def accuracy_above(confidence: np.ndarray, right: np.ndarray) -> Markup:
-    """Accuracy among rows of at least some confidence."""
+    """Accuracy of the rows with at least a given confidence."""
     order = np.argsort(-confidence, kind="stable")
     kept = np.arange(1, len(order) + 1)
     accuracy, at = np.cumsum(right[order]) / kept, confidence[order]

@@ -90,7 +90,7 @@ class CrossEntropy:
     def __post_init__(self):
         _check_counts(self, "n_candidates", "n_elites", "n_rounds", "horizon")
         if self.n_elites > self.n_candidates:
-            most = f"at most {self.n_candidates}, the candidates there are"
+            most = f"at most {self.n_candidates}, the number of candidates"
             raise bad_value("n_elites", self.n_elites, most)
         if not 0 <= self.smoothing < 1:
             raise bad_value("smoothing", self.smoothing, "at least 0 and below 1")

@@ -43,7 +43,9 @@ class Signals:
 
     @classmethod
     def of_classes(cls, y: np.ndarray, weight: np.ndarray | None = None) -> "Signals":
-        """Whether a row is of each of the largest classes; of two classes, one is enough."""
+        """For each of the largest classes, whether a row belongs to it; for two classes, one
+        suffices.
+        """
         classes, counts = np.unique(y, return_counts=True)
         largest = classes[np.argsort(-counts, kind="stable")]
         shown = largest[:1] if len(classes) == 2 else largest[:_MOST_CLASSES]

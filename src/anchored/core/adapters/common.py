@@ -56,7 +56,7 @@ def arguments(x: Any) -> tuple:
 
 
 def checked_outputs(outputs: Any, x: Any, title: str) -> Array:
-    """Outputs [batch, out]; those of shape [batch] are of one output."""
+    """Outputs [batch, out]; outputs of shape [batch] become [batch, 1]."""
     n_rows = jax.tree.leaves(x)[0].shape[0]  # may be a symbol, where a program is exported
     if not hasattr(outputs, "shape"):
         raise TypeError(

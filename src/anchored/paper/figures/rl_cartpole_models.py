@@ -57,10 +57,11 @@ def judged(
     reward: Reward,
     features: Features,
 ) -> dict[str, float]:
-    """Scores of a model after ``n_steps`` steps, in deviations of the noise, and in nats.
+    """Scores of a model after ``n_steps`` steps of training.
 
-    ``error`` is the mean's distance from the equations, ``spread`` what the members claim of it;
-    ``lost`` is the log density of a step under the true distribution less that under the model.
+    ``error`` is the distance of the mean from the equations, and ``spread`` is the deviation of the
+    members, both in deviations of the noise. ``lost`` is the log density of a step under the true
+    distribution minus that under the model, in nats.
     """
     known, others = rows_of(source)
     key = jax.random.fold_in(jax.random.key(source.seed), 2**30)

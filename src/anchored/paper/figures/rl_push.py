@@ -124,8 +124,8 @@ def _binned(values: np.ndarray, n_episodes: int) -> list[float]:
 def scenes(s: Settings, kind: str) -> np.ndarray:
     """Inputs [20, 4] of a kind of scene: four directions, and five distances from gripper to cube.
 
-    The goal is straight ahead of the gripper, behind the cube; or where the cube is, which the
-    gripper touches; or far away.
+    In scenes A, the goal is straight ahead of the gripper, behind the cube. In scenes B, the cube
+    is at the goal and the gripper touches it. In scenes C, the goal is far away.
     """
     near = np.linspace(0.10, 0.14, 5) if kind != "B" else np.linspace(0.055, 0.075, 5)
     beyond = {"A": s.push.radius, "B": 0.2 * REACHED, "C": s.far}[kind]

@@ -87,7 +87,7 @@ def show(summary: dict, digits: int = 3) -> str:
 
 
 def gap_closed(anchored: dict, rms: dict, ideal: float) -> str:
-    """How much target noise changes the distance that exact draws would not have."""
+    """A sentence on how much of the gap between exact draws and anchored target noise closes."""
     gap = anchored["mean"] - ideal
     if gap <= 2 * (anchored["error"] or 0.0):
         return "anchored is no further from the GP than its error allows"

@@ -55,7 +55,7 @@ def row_with_best(dataset: str, scores: Sequence[Score | None]) -> list[str]:
 
 
 def margin(ours: Score, theirs: Score) -> float:
-    """Ours above theirs, at two decimals."""
+    """Our score minus theirs, at two decimals."""
     return round(round(ours.mean, 2) - round(theirs.mean, 2), 2)
 
 

@@ -27,7 +27,7 @@ class MethodSettings:
     deep_steps, deep_rate : of Deep Ensembles, which have no prior and are stopped early instead.
     dropout_rate : share of hidden nodes left out.
     nuts_chains, nuts_warmup, nuts_samples : of NUTS; draws are for each chain.
-    max_seconds : of an estimator; None: as it comes.
+    max_seconds : of an estimator; None for no limit.
     """
 
     n_members: int = 10

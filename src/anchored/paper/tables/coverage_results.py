@@ -139,7 +139,7 @@ class Results:
         return Mean.over([score(truth) for truth in self.runs.get((case, method), {}).values()])
 
     def needed(self, case: Case, method: str, score: Score) -> Mean | None:
-        """The mean of those known; none of the reference, which needs no more."""
+        """The mean of the finite values; None for the reference."""
         if method == reference(case):
             return None
         found = [score(truth) for truth in self.runs.get((case, method), {}).values()]

@@ -273,7 +273,9 @@ def findings(record: Record) -> list[str]:
 
 
 def draw(figure, record: Record) -> None:
-    """The share of seeds that found the treasure so far, and when each did by the size."""
+    """Left: the share of seeds that have found the treasure. Right: when each seed found it, by
+    size.
+    """
     runs = by_method(record)
     left, right = figure.subplots(1, 2)
     # The largest that most methods met.

@@ -60,7 +60,10 @@ Fit = Callable[[Task], Predict]
 
 
 def on_one_thread(fit: Fit) -> Fit:
-    """So that seconds compare; and threads that wait for each other on busy cores take long."""
+    """The same fit on one thread, so that seconds can be compared.
+
+    On busy cores, threads would also wait long for each other.
+    """
 
     def fitted(task: Task) -> Predict:
         with threadpool_limits(1):

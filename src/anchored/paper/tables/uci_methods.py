@@ -1,7 +1,7 @@
 """The methods of the UCI benchmark: each turns one split into a predictive distribution.
 
-All of the paper's methods work in standardised units with the training part's statistics and
-share one row of hyperparameters; `Predictive`s come back in the units of the target.
+All of the paper's methods work in units standardised by the training part, and share one row of
+hyperparameters. `Predictive`s are returned in the units of the target.
 """
 
 import dataclasses

@@ -60,7 +60,7 @@ class DeepSea:
         return Cell(jnp.int32(0), jnp.int32(0))
 
     def observe(self, state: Cell) -> Array:
-        """The cell; below the last row nothing is seen."""
+        """The cell, as its number or one-hot; below the last row there is no cell."""
         number = state.row * self.size + state.column
         if self.indexed:
             return jnp.minimum(number, self.size**2).astype(jnp.float32)[None]
