@@ -98,7 +98,7 @@ def is_key(leaf: Any) -> bool:
 
 
 def array_of(leaf: Any) -> np.ndarray:
-    """A leaf in NumPy; a random key as its words."""
+    """A leaf in NumPy; a random key becomes an array of its words."""
     if is_key(leaf):
         leaf = jax.random.key_data(leaf)
     return np.asarray(leaf)

@@ -228,8 +228,8 @@ class Twin:
     Parameters
     ----------
     hidden : widths, of which only the number counts.
-    hyperpriors : what is believed of the function before any value. For values with much noise
-        For noisy values, ``Hyperpriors(noise_var=(0.1, 1.0))`` starts nearer to the truth.
+    hyperpriors : what is believed of the function before any value. For noisy values,
+        ``Hyperpriors(noise_var=(0.1, 1.0))`` starts nearer to the truth.
     normalise : whether values are brought near a normal distribution.
     waves : whether a layer of cosines is added to the network.
     """

@@ -104,7 +104,7 @@ class Twin:
         return dataclasses.replace(self, hidden=())
 
     def relevance(self, by_column):
-        """The relevance of each feature from that of each column."""
+        """The relevance of each feature, which is that of its column."""
         of_feature = by_column if self.columns is None else by_column[np.array(self.columns)]
         return of_feature * (self.n_features / (self.n_features - self.n_ramps))
 

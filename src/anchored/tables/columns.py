@@ -24,7 +24,7 @@ _MONDAY = 4.0  # 1970-01-05, in days since 1970
 
 @dataclasses.dataclass(frozen=True)
 class Numeric:
-    """Numbers, which text writes in one ``form``; ``fill`` stands for missing cells."""
+    """Numbers; in text, all have the same ``form``. ``fill`` stands for missing cells."""
 
     kind: ClassVar[str] = "numeric"  # besides: how cells are written, and what they must hold
     name: str

@@ -95,7 +95,7 @@ def by_run(record: Record) -> Cells:
 
 
 def mean_score(runs: Cells, run: tuple[str, str, str], name: str) -> Score | None:
-    """Over the splits; None if there are none or the method does not define it."""
+    """The mean over the splits; None if there are none or the method does not define the score."""
     splits = list(runs.get(run, {}).values())
     if not splits or all(scores.get(name) is None for scores in splits):
         return None

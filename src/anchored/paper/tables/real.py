@@ -105,7 +105,7 @@ def _score(
 
 
 def score_split(fit: Fit, split: RealSplit, task: str, seed: int) -> dict[str, Any]:
-    """Fit to the training rows, and every score of the test rows."""
+    """Fit to the training rows, and return every score of the test rows."""
     train, test = split
     n_classes = 0
     if task == "classification":
