@@ -29,12 +29,12 @@ class Run:
 
     Attributes
     ----------
-    state : after the steps so far, which may be more than at the last look.
+    state : the state after the steps so far, which may be more than at the last look.
     looks : the objective [member] at each look.
     steps : done before each look.
-    n_steps : of the whole run, as far as time allows.
-    turned : number of the look from which on the state is the turned one; 0 before.
-    seconds : that it took so far.
+    n_steps : steps of the whole run, if time allows.
+    turned : number of the look at which the state was turned; 0 before.
+    seconds : seconds that the run took so far.
     ended : whether there is nothing left to do.
     origin : step of the state before the first step of the run.
     """

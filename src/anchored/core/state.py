@@ -1,4 +1,4 @@
-"""Training as a state: an `EnsembleState` holds all that is needed to go on.
+"""Training as a state: an `EnsembleState` holds everything needed to continue.
 
 `advance` takes steps, and `objective` computes the loss of each member. Both are pure functions of
 a state and the rows. The rows of a step depend only on the state's seed, the number of the step and

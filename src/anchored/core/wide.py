@@ -1,10 +1,10 @@
 """More columns than rows: train in the space of the rows, which is exact.
 
-The input layer meets the rows X [row, column] only through X W. For a prior whose scale s_i is the
-same for all weights of column i, write W = diag(s) Z and diag(s) X' = V D U', V with orthonormal
-columns. The likelihood depends only on V'Z. The part of Z that is orthogonal to V is affected only
-by the penalty, so it stays at the centre C. So a network on the inputs X diag(s) V, with weights A
-= V'Z and centres V'C, has the same minimisers, and
+The rows X [row, column] enter the network only through X W, where W are the weights of the input
+layer. For a prior whose scale s_i is the same for all weights of column i, write W = diag(s) Z and
+diag(s) X' = V D U', V with orthonormal columns. The likelihood depends only on V'Z. The part of Z
+that is orthogonal to V is affected only by the penalty, so it stays at the centre C. So a network
+on the inputs X diag(s) V, with weights A = V'Z and centres V'C, has the same minimisers, and
 
     Z = V A + (C - V V'C)
 

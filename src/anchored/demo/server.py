@@ -189,7 +189,7 @@ def serve(
     on_listen: Callable[[str], None] | None = None,
     on_warm: Callable[[float], None] | None = None,
 ) -> None:
-    """Serve until interrupted; ``on_listen`` is told the address, ``on_warm`` the seconds.
+    """Serve until interrupted; ``on_listen`` receives the address, and ``on_warm`` the seconds.
 
     Raises OSError if the address is not available.
     """

@@ -33,7 +33,7 @@ class Targets:
     one_target : whether they came without an axis of outputs.
     warp, scaler : the scale they are predicted on, and their mean and deviation there.
     noise_given : whether the noise was given rather than learned.
-    n_tuned : numbers that were chosen with all rows in sight.
+    n_tuned : how many numbers were chosen with all rows in sight.
     learned : the noise of each output, its values at rows [row], NaN of rows that were not held
         out (of rows that stay in a file, at held-out rows alone); None before it is learned.
     """

@@ -30,8 +30,8 @@ class NetworkRecord:
     Attributes
     ----------
     name : of its class.
-    fields : its constructor's arguments; None for a network of the user's own, whose structure
-        is handed again when a file is loaded.
+    fields : its constructor's arguments; None for a network of the user's own, which must be given
+        again when a file is loaded.
     n_outputs : of the network.
     row_shape : shape of one input row; None in files of version 0.1.0 for images and texts.
     inputs : if inputs are several arrays, how they lie in a row: ``named`` and the ``parts``, each
@@ -184,7 +184,7 @@ class Sampled:
 
     Attributes
     ----------
-    name : of the likelihood's class; files hold no code, so it is handed again.
+    name : of the likelihood's class; files hold no code, so the likelihood must be given again.
     one_target : whether targets came without an axis of outputs.
     standardises : whether the likelihood was that of standardised targets.
     mean, scale : [target] that they were standardised with; else 0 and 1.

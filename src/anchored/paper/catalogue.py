@@ -28,8 +28,9 @@ class About(NamedTuple):
 
     Attributes
     ----------
-    name : what one types.
-    figure, title, claim : where it is in the paper, what it shows, and what the paper says of it.
+    name : the name in the command.
+    figure, title, claim : where it is in the paper, what it shows, and what the paper says about
+        it.
     seconds : measured on two cores, for each preset; `UNKNOWN` where there was no such run.
     needs : data or extras beyond a plain install, at the ``paper`` preset.
     changes : for each preset, the settings that are not the paper's.

@@ -1,4 +1,4 @@
-"""The agent that users meet: Bayesian Q-learning on any environment with discrete actions."""
+"""The agent for users: Bayesian Q-learning on any environment with discrete actions."""
 
 import dataclasses
 import time

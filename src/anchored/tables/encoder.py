@@ -6,7 +6,7 @@ Each column of the training table is of one kind, and later cells must be of tha
 - boolean: 0 or 1, from pairs of words such as no and yes; missing cells get the training mean
 - category: one feature of 0 and 1 for each frequent level, and one for all others; levels that no
   training row has get one of their own
-- large category: of more levels than that; also what the targets of training rows say of each
+- large category: of more levels than that; also what the targets of training rows say about each
 - date: days since 1970, and where they vary the time of year, week and day on a circle
 
 Missing cells have a feature of their own where training cells were missing. No training row has the

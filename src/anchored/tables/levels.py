@@ -122,7 +122,7 @@ def parts_of(table: Table, signals: Signals) -> np.ndarray:
 
 
 def by_other_parts(cells: np.ndarray, signals: Signals, parts: np.ndarray) -> np.ndarray:
-    """What `Means` of all other parts say of each training row."""
+    """What `Means` of all other parts say about each training row."""
     out = np.empty((len(cells), signals.values.shape[1] + 1))
     for part in range(_N_PARTS):
         here = parts == part

@@ -21,7 +21,7 @@ UNREAD_ROW_BYTES = 72  # of a row that stays in a file, at most: its target, pla
 
 
 def available() -> float:
-    """Bytes that this process may still take, as far as the system says."""
+    """Bytes that this process may still take, according to the system."""
     found = [_of_machine(), _of_container(), _of_process()]
     return min((free for free in found if free is not None), default=float("inf"))
 

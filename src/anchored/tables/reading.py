@@ -258,7 +258,7 @@ def _one_line(error: Exception) -> str:
 
 
 def files_of(source: str | Path) -> list[str | Path]:
-    """The Parquet files of a folder, in the order of their names; or the file that it is."""
+    """The Parquet files of a folder, in the order of their names; or a single file."""
     folder = Path(source)
     if not folder.is_dir():
         return [source]

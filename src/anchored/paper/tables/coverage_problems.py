@@ -27,7 +27,7 @@ _MOST_DRAWS = 1_000  # of labels, until both classes are among them
 
 
 class Case(NamedTuple):
-    """A kind of problem, of which many are drawn."""
+    """A kind of problem; many problems of each kind are drawn."""
 
     dimension: int
     n_rows: int

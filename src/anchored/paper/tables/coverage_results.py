@@ -158,7 +158,7 @@ class Results:
 
 
 def verdict(mean: Mean) -> str:
-    """What a share held at `LEVEL` says of the bands; one of `VERDICTS`."""
+    """The verdict on the bands from their share at `LEVEL`; one of `VERDICTS`."""
     off = abs(mean.value - LEVEL)
     if off <= CLOSE:
         return "right"

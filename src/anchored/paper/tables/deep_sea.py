@@ -178,7 +178,7 @@ def by_method(record: Record) -> dict[str, dict[int, dict[int, dict]]]:
 
 
 def cells_of(sizes: dict[int, dict[int, dict]]) -> set[tuple[int, int]]:
-    """Sizes and seeds that a method has met."""
+    """Sizes and seeds that a method was run on."""
     return {(size, seed) for size, of_seed in sizes.items() for seed in of_seed}
 
 
@@ -188,7 +188,7 @@ def psi_of(sizes: dict[int, dict[int, dict]], cells: set[tuple[int, int]]) -> tu
 
 
 def pairs(record: Record) -> list[dict]:
-    """psi of anchors and of randomised priors, over the sizes and seeds that both met."""
+    """psi of anchors and of randomised priors, over the sizes and seeds that both were run on."""
     runs, found = by_method(record), []
     rates = (("", "at the published rate"), (_FAST, "at a rate five times as high"))
     compared = [((f"anchored{r}", f"randomised-priors{r}"), words) for r, words in rates]

@@ -1,10 +1,10 @@
 """FetchPush as the paper changed it: a robot arm learns to push a cube to a goal.
 
-Four moves of 0.4 (2 cm), none of them vertical, with Gaussian noise; a goal on a circle about the
-cube, at any angle; inputs from gripper to cube and from cube to goal in the plane, in units of
-10 cm; a cost of one for each step the cube is not at the goal.
+There are four moves of 0.4 (2 cm), none of them vertical, with Gaussian noise. The goal lies on a
+circle around the cube, at any angle. Inputs are the vectors from gripper to cube and from cube to
+goal in the plane, in units of 10 cm. Each step costs one unless the cube is at the goal.
 
-An episode has 50 steps and **goes on at the goal**, as FetchPush does. The paper's average reward
+An episode has 50 steps and **continues at the goal**, as FetchPush does. The paper's average reward
 of -0.4 a step is possible only in this way: the cube is then at the goal in six steps of ten. If
 episodes ended at the goal, all steps but the last would cost one. Episodes are cut off after 50
 steps, but the agent learns as if they continued.
