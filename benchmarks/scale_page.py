@@ -75,8 +75,8 @@ def _kill_words(kind: str, tally: Tally) -> str:
     what = {
         "fit": "`python -m benchmarks.faults fit` kills `anchored fit` by SIGKILL at random "
         f"moments and restarts it until it finishes. After {tally.n_kills} kills, ",
-        "ray": "`python -m benchmarks.faults ray` does so with a fit on a cluster of three nodes "
-        "on one machine. After "
+        "ray": "`python -m benchmarks.faults ray` does the same to a fit on a cluster of three "
+        "nodes on one machine. After "
         + ", ".join(f"{n} kills of a {name}" for name, n in tally.kills.items())
         + ", ",
     }[kind]
@@ -93,8 +93,8 @@ def _kill_words(kind: str, tally: Tally) -> str:
         )
     if tally.lost_work:
         lost += (
-            f" So at most {max(tally.lost_work):.1f} seconds of processor time were lost by a "
-            f"kill. (A checkpoint is due every {tally.interval:g} seconds by the clock, and other "
+            f" So a kill lost at most {max(tally.lost_work):.1f} seconds of processor time. "
+            f"(A checkpoint is due every {tally.interval:g} seconds by the clock, and other "
             "programs used the processor too.)"
         )
     return _filled(f"{what}{ended}, and {left}.{lost}")
@@ -106,9 +106,10 @@ def _worker_words(found: dict) -> str:
         f"`python -m benchmarks.scale` trains {found['members']} members in "
         f"{found['here_seconds']:.1f} s on one core of this process, in "
         f"{found['one_worker_seconds']:.1f} s on one worker of Ray with one core, and in "
-        f"{found['two_workers_seconds']:.1f} s on two, at {found['share_of_ideal']:.0%} of twice "
-        f"the speed of one. Ray's overhead was {found['overhead_seconds']:.1f} s, and Ray itself "
-        f"took {found['ray_starts_in_seconds']:.1f} s to start. {same}"
+        f"{found['two_workers_seconds']:.1f} s on two workers, which is "
+        f"{found['share_of_ideal']:.0%} of twice the speed of one. Ray's overhead was "
+        f"{found['overhead_seconds']:.1f} s, and Ray itself took "
+        f"{found['ray_starts_in_seconds']:.1f} s to start. {same}"
     )
 
 

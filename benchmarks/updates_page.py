@@ -37,14 +37,16 @@ def growth_section() -> str:
         rows.append([name, *("" if s is None else _both(s) for s in shown)])
     text = f"""Made from a record by `python -m benchmarks.updates growth`. A first fit of
 {CHOICE_FIRST} rows is followed by {N_UPDATES} updates of {CHOICE_EACH} rows. NLL, and RMSE in
-brackets, are for 1,000 other rows of the tables' training parts (one seed). All rows are fitted
-again when there are so many times as many rows as at the last full fit. A fresh fit has all {last}
-rows from the start. Members trained anew have the encoding, prior and noise of training that were
-chosen from {CHOICE_FIRST} rows, but all the steps of a fit."""
-    more = """Where updates are far from a fresh fit, as on employee_salaries, members trained anew
-are as far: the choices are old, and more steps would not help. The choices are made anew with a fit
-of all rows, so the factor is 1.5; that table decided it, and the others differ in both directions.
-Fresh fits have another seed and are not always better."""
+brackets, are for 1,000 other rows of the tables' training parts (one seed). A heading such as
+`updates, 2 times` means that all rows are fitted again once there are 2 times as many rows as at
+the last full fit. A fresh fit has all {last} rows from the start. Members trained anew keep the
+encoding, the prior and the noise of training that were chosen from {CHOICE_FIRST} rows, but they
+take all the steps of a fit."""
+    more = """On employee_salaries, updates are far from a fresh fit, and members trained anew are
+equally far. More steps would not help there, because the encoding, the prior and the noise were
+chosen from few rows. Only a fit of all rows chooses them again, so we chose the factor 1.5 instead
+of 2. That table decided it; the others differ in both directions. Fresh fits have another seed and
+are not always better."""
     updated = [f"updates, {factor:g} times" for factor in GROWTHS]
     header = ("table", "first fit", updated[0], "trained anew", *updated[1:], "fresh")
     parts = [GROWTH, fill(text, 100), "", table(header, rows), "", fill(more, 100), ""]
@@ -70,9 +72,10 @@ def twenty_section() -> str:
             told.append(f"- {name}, seed {seed}: {_costs(found)}")
     text = f"""Made from a record by `python -m benchmarks.updates twenty`. A first fit of
 {sizes[0]} rows is followed by {N_UPDATES} updates of {sizes[1]} rows each, and compared with the
-mean of two fresh fits of all {sizes[2]} rows. Scores are for 200 rows that no fit has seen, others
-for each seed. No setting of updates was chosen with these scores in sight, except that the smallest
-number of steps, 5 %, was once the middle one of three that were tried on this table."""
+mean of two fresh fits of all {sizes[2]} rows. Scores are for 200 rows that no fit has seen; each
+seed has other rows. These scores did not influence the settings of updates, with one exception.
+Three values of the smallest number of steps were once tried on this table, and 5 % was the middle
+one."""
     header = ("table", "seed", "fit", "RMSE", "NLL", "coverage, %", "NLL beside fresh fits")
     parts = [TWENTY, fill(text, 100), "", table(header, rows), "", *told, ""]
     return "\n".join(parts)
@@ -108,18 +111,18 @@ def stream_section() -> str:
                 cells = _cells(ours, fresh.get(ours["batch"]))
                 rows.append([name, str(ours["batch"]), str(ours["batch"] * n_each), *cells])
         told.append(f"- {name}: {_verdict(batches, pairs)}")
-    text = f"""Made from a record by `python -m benchmarks.updates stream`; `refits` adds fresh
-fits of all rows so far, whose mean scores follow a slash where the record has them. The settings of
-updates were not chosen on these tables. A stream has {N_BATCHES} batches; the lists below say how
-many were run. The first batch is a fit. RMSE, NLL and the coverage of 90 % intervals are for
+    text = f"""Made from a record by `python -m benchmarks.updates stream`; `refits` adds fresh fits
+of all rows so far. Where the record has such fits, their mean scores follow a slash. The settings
+of updates were not chosen on these tables. A stream has {N_BATCHES} batches; the lists below say
+how many were run. The first batch is a fit. RMSE, NLL and the coverage of 90 % intervals are for
 {N_TEST:,} rows that are not in the stream. The last column is the RMSE on the rows of the first
 {N_FIRST} batches; from batch {N_FIRST} on, the model has been trained on all of these rows."""
-    fair = f"""The last column is an error of training rows. With {N_FIRST} batches a model fits
-them much more closely than rows it has not seen; with more rows it fits each less closely, whoever
-fits. So this error may rise where nothing is forgotten, and two other measures tell of forgetting.
-One is the ratio of this error to that of fresh fits of the same rows: it must not rise from batch
-to batch. The other is the error on rows that are like the first batches but were never seen. Rows
-come in random order, so the rows that are not in the stream are such rows."""
+    fair = f"""The last column is an error on training rows. After {N_FIRST} batches, a model fits
+these rows much more closely than rows it has not seen. With more rows, any model fits each single
+row less closely. So this error may rise although nothing is forgotten, and two other measures show
+forgetting. One is the ratio of this error to that of fresh fits of the same rows: it must not rise
+from batch to batch. The other is the error on rows that are like the first batches but were never
+seen. Rows come in random order, so the rows that are not in the stream are such rows."""
     header = ("table", "batch", "rows", "RMSE", "NLL", "coverage, %", "RMSE, first batches")
     parts = [STREAM, fill(text, 100), "", fill(fair, 100), "", table(header, rows), "", *told, ""]
     return "\n".join(parts)
@@ -142,8 +145,8 @@ def _verdict(batches: list[dict], pairs: list[tuple[dict, list[dict]]]) -> str:
 the other {len(updates)} updates took a median of {np.median(updates):.1f} seconds of processor
 time. From batch {N_FIRST} on, intervals covered {min(coverage):.1%} to {max(coverage):.1%} of the
 targets. The RMSE on the first batches was {early[0]:.3g} at batch {N_FIRST}, {max(early):.3g} at
-most and {early[-1]:.3g} at the end; on rows that were never seen it was {unseen[0]:.3g}, at most
-{max(unseen):.3g} and {unseen[-1]:.3g}."""
+most and {early[-1]:.3g} at the end. On rows that were never seen, these three values were
+{unseen[0]:.3g}, {max(unseen):.3g} and {unseen[-1]:.3g}."""
     if pairs:
         text += _beside(pairs)
     elif len(batches) < N_BATCHES:
@@ -164,11 +167,11 @@ def _beside(pairs: list[tuple[dict, list[dict]]]) -> str:
     named = ", ".join(str(ours["batch"]) for ours, _ in pairs)
     text = f""" Compared with fresh fits (median {seconds:.0f} seconds each) the NLL is
 {", ".join(f"{gap:+.1f}" for gap in nll)} % at {"batches" if several else "batch"} {named}, and the
-RMSE on the first batches is {listed} times theirs. Fresh fits of the same rows with other seeds
-differ by a factor of up to {max(apart):.2f} in it."""
+RMSE on the first batches is {listed} times theirs. This RMSE differs by a factor of up to
+{max(apart):.2f} between fresh fits of the same rows with different seeds."""
     if several:
-        text += f""" Their own mean goes from {alone[0]:.3g} at batch {pairs[0][0]["batch"]} to
-{alone[-1]:.3g} at batch {pairs[-1][0]["batch"]}."""
+        text += f""" The mean RMSE of the fresh fits goes from {alone[0]:.3g} at batch
+{pairs[0][0]["batch"]} to {alone[-1]:.3g} at batch {pairs[-1][0]["batch"]}."""
     return text
 
 

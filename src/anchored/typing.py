@@ -1,4 +1,4 @@
-"""The protocols every part of the library is written against.
+"""The protocols that every part of the library uses.
 
 Axis words, used in all docstrings: ``member`` (always axis 0, never folded into
 another), ``batch`` (rows), ``feature`` (inputs), ``out`` (network outputs).

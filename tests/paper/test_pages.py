@@ -325,7 +325,7 @@ def test_records_are_loaded_as_they_were_written(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": 1}, "it is of schema 1, this version reads 2; run it again"),
+        ({"schema": 1}, "it has schema 1, but this version reads 2; run it again"),
         ({"preset": 3}, "`preset` must be text"),
         ({"numbers": []}, "`numbers` must be an object"),
     ],

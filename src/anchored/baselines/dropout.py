@@ -1,8 +1,8 @@
 """Monte-Carlo dropout: hidden nodes are dropped at random, in training and in prediction.
 
-Dropping node i is leaving out row i of the next layer's weights, so a draw is one set of
-masks for the whole function. What is kept counts for 1 / keep: w_i = mask_i theta_i / keep_i,
-with keep_i the probability of being kept. Training minimises, with new masks at every step,
+To drop node i is to leave out row i of the next layer's weights, so a draw is one set of masks for
+the whole function. Weights that are kept are divided by the probability keep_i of being kept: w_i =
+mask_i theta_i / keep_i. Training minimises, with new masks at every step,
 
     -(1/N) E[log p(y | f(w, x))] + (1/2N) sum_i E[w_i^2] / var_i,   E[w_i^2] = theta_i^2 / keep_i
 

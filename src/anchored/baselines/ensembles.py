@@ -26,8 +26,8 @@ class EnsembleOf:
     """An ensemble by one of the library's methods: anchored, rms, deep, regularised, ...
 
     ``deep`` on a regression problem gets a second output for its noise. With ``prior_start``,
-    members start at prior draws (not at their anchors), as in the paper's figures; otherwise they
-    start where the network is initialised.
+    members start at prior draws (not at their anchors), as in the paper's figures. Otherwise they
+    start at the network's own initial parameters.
     """
 
     method: str = "anchored"

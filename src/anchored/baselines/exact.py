@@ -7,7 +7,7 @@ width is a linear model in its last layer once the hidden layer h is known, so
 
 with both p(y | h) and p(f | h, data) in closed form. Averaging over draws of h from the prior
 (importance sampling with the last layer integrated out) is exact up to Monte-Carlo error,
-which the effective number of draws tells. It needs few rows.
+which the effective number of draws shows. It needs few rows.
 """
 
 import dataclasses

@@ -32,7 +32,7 @@ SUBSETS = ("all", "last")
 
 @dataclasses.dataclass(frozen=True)
 class Laplace:
-    """Laplace's approximation over ``all`` parameters or those of the ``last`` layer."""
+    """Laplace's approximation over ``all`` parameters, or over those of the ``last`` layer."""
 
     subset: str = "all"
     schedule: Schedule = Schedule(epochs=4000, learning_rate=0.005)

@@ -1,11 +1,11 @@
-"""What an inference method is asked, what it answers, and the posterior in one set of units.
+"""The problem that an inference method gets, its answer, and the posterior in units of the prior.
 
 Every method is a frozen record of its settings that can be called:
 
     method(key, problem) -> Predictive
 
-Samplers and variational methods work on z with theta = mean + scale * z, so that the prior
-is a standard normal whatever the network:
+Samplers and variational methods work on z, where theta = mean + scale * z. The prior of z is then a
+standard normal for every network:
 
     log p(z | data) = sum_rows w log p(y | f(theta(z), x)) - |z|^2 / 2 + constant
 """
@@ -83,7 +83,7 @@ def check_trained(info: TrainInfo) -> None:
 
 
 def need_gaussian(method: str, problem: Problem, instead: str) -> Gaussian:
-    """The likelihood, if it is Gaussian; an error that names another method if not."""
+    """The likelihood, which must be Gaussian; otherwise an error names another method."""
     if not isinstance(problem.likelihood, Gaussian):
         raise TypeError(
             f"{method} needs a `Gaussian` likelihood; got {type(problem.likelihood).__name__}. "

@@ -1,9 +1,9 @@
-"""Compiled programs are kept from one run to the next, so that later runs start sooner.
+"""Stores compiled programs, so that later runs start sooner.
 
-JAX writes each program to a file whose name is a digest of all that decides its machine code: the
-program, jaxlib's version, XLA's flags and the features of the processor. So machines, versions
-and processes may share a folder. Results do not depend on it: a program that cannot be read is
-compiled again.
+JAX writes each program to a file. The name of the file is a digest of everything that decides the
+machine code: the program, jaxlib's version, XLA's flags and the features of the processor. So
+machines, versions and processes may share a folder. Results do not depend on the folder: a program
+that cannot be read is compiled again.
 
 The environment variable ``ANCHORED_COMPILE_CACHE`` names another folder, or is ``off``.
 """
@@ -20,10 +20,10 @@ _VARIABLE = "ANCHORED_COMPILE_CACHE"
 
 
 def switch_on() -> None:
-    """Let JAX keep compiled programs; call it before JAX is imported.
+    """Let JAX store compiled programs; call this before JAX is imported.
 
-    It configures JAX by environment variables: nothing is imported, and processes that this one
-    starts keep programs too. A user's own ``JAX_COMPILATION_CACHE_DIR`` is left alone.
+    It sets environment variables that JAX reads. So nothing is imported here, and child processes
+    store programs too. A user's own ``JAX_COMPILATION_CACHE_DIR`` is left alone.
     """
     folder = _folder(os.environ)
     if folder is None or "JAX_COMPILATION_CACHE_DIR" in os.environ:
@@ -72,8 +72,8 @@ def _make_ready(folder: Path) -> bool:
 def sweep(folder: Path, max_bytes: int = MAX_BYTES) -> None:
     """Remove the least recently used programs until the rest fit in ``max_bytes``.
 
-    Empty files go too: a process that was killed or a full disk left them, and JAX, which never
-    writes a program twice, would compile it every time.
+    Empty files are removed too. A killed process or a full disk leaves such a file, and JAX never
+    writes a program twice, so it would compile this program in every run.
     """
     files = []
     for entry in folder.iterdir():

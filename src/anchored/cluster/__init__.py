@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
 
 
 def as_executor(given: Any) -> Executor | None:
-    """An executor, given as such or by its name: "ray" or "ray://host:port"."""
+    """An executor, given as an object or by its name: "ray" or "ray://host:port"."""
     if given is None or (hasattr(given, "map") and hasattr(given, "chunk")):
         return given
     if given == _RAY or (isinstance(given, str) and given.startswith(f"{_RAY}://")):

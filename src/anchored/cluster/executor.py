@@ -1,4 +1,4 @@
-"""Chunks of members one after another in this process: what workers do, without workers."""
+"""Trains chunks of members one after another in this process, without workers."""
 
 import dataclasses
 from functools import partial

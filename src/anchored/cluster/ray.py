@@ -1,8 +1,8 @@
 """Chunks of members as tasks of Ray.
 
-The rows are put into the object store once. A task whose worker dies is tried again. If all
-workers share the checkpoint folder, it continues from its checkpoint; so does a task whose driver
-was restarted. Every worker runs JAX on as many threads as it has been given cores.
+The rows are put into the object store once. A task whose worker dies is tried again. If all workers
+share the checkpoint folder, the task continues from its checkpoint. A task whose driver was
+restarted does the same. Every worker runs JAX on one thread for each of its cores.
 """
 
 import dataclasses

@@ -5,7 +5,7 @@ turn. If the newer one is damaged the older one is used, and a process that is k
 writes leaves both as they were. A file carries the fingerprints of rows, settings, program and
 versions (`fingerprints`); if one of them differs, a warning names it and training starts again.
 
-A file is written only when some seconds have passed and when writing takes at most 5 % of the time.
+A file is written only if some seconds have passed and if writing takes at most 5 % of the time.
 If a file cannot be written, one warning says so, and training continues.
 """
 
@@ -65,7 +65,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, given: "Checkpoint | Folder | str | Path | None") -> "Checkpoint | None":
-        """A path or a URL is that of a folder; one that cannot be read is refused here."""
+        """A path or a URL names a folder; one that cannot be read is refused here."""
         if given is None or isinstance(given, Checkpoint):
             return given
         return cls(folder_of(given))
@@ -87,7 +87,7 @@ class Checkpoint:
         return folder_of(self.folder)
 
     def elsewhere(self) -> "Folder":
-        """The folder as other processes find it, wherever they run."""
+        """The folder by its absolute path, so that other processes find it."""
         files = self.files
         return LocalFolder(files.path.absolute()) if isinstance(files, LocalFolder) else files
 
@@ -123,7 +123,7 @@ class Checkpoint:
         return max(found, key=lambda saved: saved.number) if found else None
 
     def save(self, marks: Marks, saved: Saved) -> None:
-        """Write a state in place of the older of two, if it can be done."""
+        """Write a state over the older of the two files, if possible."""
         fields = {"version": _VERSION, "number": saved.number, "marks": marks, "run": saved.fields}
         try:
             content = tensors.packed(fields, saved.arrays)
@@ -135,11 +135,11 @@ class Checkpoint:
             )
 
     def clear(self) -> None:
-        """Take away the files of this training, and the folder if nothing else is in it."""
+        """Remove the files of this training, and the folder if it is then empty."""
         self._remove(self.name)
 
     def clear_all(self) -> None:
-        """Take away the files of all trainings, and the folder if nothing else is in it."""
+        """Remove the files of all trainings, and the folder if it is then empty."""
         self._remove("*")
 
     def _remove(self, training: str) -> None:
@@ -183,7 +183,7 @@ def _read(content: bytes) -> tuple[Marks, Saved]:
 
 
 class Keeper:
-    """Writes the states of one run, neither too often nor when it takes too long."""
+    """Writes the states of one run, but not too often, and not if writing takes too long."""
 
     def __init__(self, checkpoint: Checkpoint, marks: Marks):
         self.checkpoint, self.marks = checkpoint, marks

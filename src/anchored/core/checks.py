@@ -29,7 +29,7 @@ def check_uses_parameters(network: Network, row_shape: tuple[int, ...], dtype: A
 
 
 def takes_tokens(network: Network, x: Any) -> bool:
-    """Whether inputs are numbers of words: what the network says, or whether reals fail in it."""
+    """Whether inputs are numbers of words: the network says so, or it fails with real numbers."""
     if hasattr(network, "takes_tokens") or not hasattr(network, "title"):
         return traits(network).takes_tokens
     if not np.issubdtype(x.dtype, np.integer):

@@ -1,4 +1,4 @@
-"""Members in chunks that workers train, as one machine would train them.
+"""Chunks of members that workers train, with the same result as on one machine.
 
 Member j depends on the key and on j alone, so chunks may be trained anywhere. All members of an
 ensemble stop together, once every one of them has settled: a chunk that stopped earlier continues
@@ -54,7 +54,9 @@ class Chunk(NamedTuple):
 
 
 def split(n_members: int, chunk: int | None = None) -> list[slice]:
-    """Members of each chunk: as many as one program trains on one machine, if they divide all."""
+    """Members of each chunk: as many as one program trains on one machine, if that number divides
+    the number of members.
+    """
     if chunk is not None and chunk < _LEAST:
         raise bad_value("chunk", chunk, f"at least {_LEAST}, or None")
     sizes = (size for size in SHARES if n_members % size == 0)

@@ -6,8 +6,8 @@ the prior N(c, diag(t^2)), its minimum is where
 
     (Phi' W Phi / s^2 + T^-2) v = Phi' (W y / s^2 + W^(1/2) z / s) + T^-2 c
 
-Of a network without hidden layers this is the whole minimum: training in any number of parts ends
-at the same place.
+For a network without hidden layers this is the minimum over all parameters, so training in any
+number of parts ends at the same place.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """Members that continue from where they are, on more rows.
 
-Anchors, score noise and the rows of a fold member stay what they were: they follow from the key,
-the members' numbers and the rows' numbers. The penalty weighs as much as one row of the new total.
+Anchors, score noise and the rows of a fold member stay as they were, because they follow from the
+key, the members' numbers and the rows' numbers. The penalty is divided by the new number of rows.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ def go_on(
     """The ensemble after more training, on ``data`` that may have more rows than before.
 
     ``key``, ``prior``, ``method``, ``folds`` and the ``numbers`` of the members (by default their
-    own) are those that it was trained with; rows are behind those there were. A member that
-    diverges stays as it was. Where the last layer has a closed form, it is solved at the end.
-    Where seconds are limited, the objective is looked at more often, and the clock with it.
+    own) are those that it was trained with. New rows come after the old ones. A member that
+    diverges stays as it was. Where the last layer has a closed form, it is solved at the end. If
+    the time is limited, the objective and the clock are checked more often.
     """
     kept = list(ensemble.member_ids)
     numbers = kept if numbers is None else [numbers[j] for j in kept]

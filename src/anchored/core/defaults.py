@@ -1,4 +1,4 @@
-"""The prior of a network that does not say its own, from its leaves and its program.
+"""The default prior of a network, made from its leaves and its program.
 
 | leaf | mean | variance |
 |---|---|---|
@@ -9,8 +9,9 @@
 | scale of a normalisation | 1 | 0.1 |
 | shift of a normalisation | 0 | 0.1 |
 
-The input layer are the parameters that meet the inputs first, and biases added to that
-(`anchored.core.program`). A token picks one row of an embedding, so its fan-in is one.
+The input layer consists of the parameters that multiply the inputs directly, and of the biases
+added to these products (`anchored.core.program`). A token picks one row of an embedding, so its
+fan-in is one.
 """
 
 from typing import Any

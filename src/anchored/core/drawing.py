@@ -1,4 +1,5 @@
-"""Members before their first step: what is random about them, and checks of what belongs together.
+"""Members before their first step: draws what is random, and checks that the arguments fit
+together.
 
 Member j's anchor, initial parameters and score noise depend on the key and on j alone.
 """
@@ -53,7 +54,7 @@ def draw(
     start: Params | None,
     folds: Folds | None,
 ) -> Drawn:
-    """Check what belongs together and draw what is random."""
+    """Check that the arguments fit together, and draw what is random."""
     row = checked_method(method, likelihood, len(members))
     prior = as_real(prior, data.dtype)
     _check_model(network, prior, likelihood, data)
@@ -152,9 +153,9 @@ def initial_of(network: Network, key: Array, j: int, x: Array) -> Params:
 
 @jax.jit
 def noise_seed_of(key: Array, j: int, lone: bool = False) -> Array:
-    """Three words that member j's score noise is made from: two of its pair, and 0 or 1.
+    """Three words from which member j's score noise is made: two that its pair shares, and 0 or 1.
 
-    One that has no other beside it has words of its own.
+    A member without a partner has words of its own.
     """
     number = jnp.where(lone, _LONE + j, j // 2)
     of_pair = jax.random.bits(jax.random.fold_in(key, number), (2,), jnp.uint32)

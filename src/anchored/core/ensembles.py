@@ -1,6 +1,6 @@
 """Ensembles: trained members, fit and predict.
 
-What a member minimises is in `loss`, how it begins in `drawing`, and how it moves in `state`.
+The loss of a member is in `loss`, its start in `drawing`, and its steps in `state`.
 """
 
 import dataclasses
@@ -282,7 +282,7 @@ def fit_ensemble(
 
 @doubled(lambda job, chunk, report: job.data.is_double)
 def train_chunk(job: Job, chunk: Chunk, report: OnCheck) -> Ensemble:
-    """Some members, in NumPy; a worker calls it."""
+    """Train some members, and return them in NumPy; a worker calls this."""
     place = Checkpoint(job.folder, f"{job.name}-{chunk.first}", interval=job.interval)
     folds = None
     if job.of_row is not None and chunk.of_member is not None:

@@ -1,9 +1,10 @@
 """Likelihoods beside the usual ones: heavy tails, counts, limits, order, several modes, quantiles.
 
-Each reads ``n_outputs(n_targets)`` outputs of a row, in blocks of one parameter for all targets:
-first the location, then what else there is. Scales are softplus of an output, plus a floor.
-Predictives are by samples (`anchored.core.sampled`). A likelihood whose targets may be standardised
-says so by ``standardised(mean, scale)``, the likelihood of (y - mean) / scale.
+Each reads ``n_outputs(n_targets)`` outputs of a row. They come in blocks, one for each parameter:
+first the location of all targets, then the other parameters. Scales are softplus of an output, plus
+a floor. Predictives are represented by samples (`anchored.core.sampled`). A likelihood whose
+targets may be standardised says so by ``standardised(mean, scale)``, the likelihood of (y - mean) /
+scale.
 """
 
 import dataclasses

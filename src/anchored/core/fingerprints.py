@@ -1,8 +1,8 @@
-"""Fingerprints of all that decides a training: rows, members, program, schedule and versions.
+"""Fingerprints of everything that decides a training: rows, members, program, schedule, versions.
 
-The program of one step, as JAX writes it down, holds the network, the likelihood, the optimiser and
-the batch size, whoever wrote them. Its text and the bytes of every array that goes in decide every
-bit that comes out, on one kind of machine and one version of JAX.
+JAX can print the program of one step. This text contains the network, the likelihood, the optimiser
+and the batch size, even those written by a user. On one kind of machine and one version of JAX, the
+text and the bytes of all input arrays decide every bit of the result.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")  # of functions, other in every process
 
 
 def training_marks(state: EnsembleState, data: Data, schedule: Any, turn: Any) -> Marks:
-    """Fingerprints of what decides a training: the state, the rows, the schedule and the turn."""
+    """Fingerprints of what decides a training: state, rows, schedule and the function ``turn``."""
     step, given = step_program(state, data)
     shapes, structure = jax.tree.flatten(given)
     later = None if turn is None else turn(state).extra
@@ -98,7 +98,7 @@ def is_key(leaf: Any) -> bool:
 
 
 def array_of(leaf: Any) -> np.ndarray:
-    """A leaf in NumPy; a random key as its words."""
+    """A leaf in NumPy; a random key becomes an array of its words."""
     if is_key(leaf):
         leaf = jax.random.key_data(leaf)
     return np.asarray(leaf)

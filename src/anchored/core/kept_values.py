@@ -1,9 +1,9 @@
-"""Values that took long to compute and are kept, so that a later process need not compute them.
+"""Keeps values that took long to compute, so that a later process need not compute them.
 
-Trainings keep their state (`resuming`). What comes before them, such as the evidence of a prior, is
-a search by a function that takes long. Inside `keeping`, each of its values is kept in a checkpoint
-under a fingerprint of all that decides it. A process that starts again asks for the same values in
-the same order, finds those that are kept, and ends with the same bits.
+Trainings keep their state (`resuming`). Before a training there are slow searches, for example for
+the prior with the highest evidence. Inside `keeping`, each value of the searched function is kept
+in a checkpoint, under a fingerprint of everything that decides it. A process that starts again asks
+for the same values in the same order, finds those that are kept, and ends with the same bits.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ _values: ContextVar[_Values | None] = ContextVar("values", default=None)
 
 @contextmanager
 def keeping(checkpoint: Checkpoint | None) -> Iterator[None]:
-    """Keep values that are computed inside; at the end all of them."""
+    """Keep the values that are computed inside; at the end, all of them are written."""
     values = None if checkpoint is None else _Values(checkpoint)
     token = _values.set(values)
     try:
@@ -67,7 +67,7 @@ def keeping(checkpoint: Checkpoint | None) -> Iterator[None]:
 
 
 def kept(function: Callable[[Any], Any], about: Any, *arrays: Any) -> Callable[[Any], np.ndarray]:
-    """A function of numbers that gives numbers, with its values kept inside `keeping`.
+    """The same function from numbers to numbers; inside `keeping`, its values are kept.
 
     A value depends on the argument, on ``arrays``, and on what the text ``about`` says.
     """

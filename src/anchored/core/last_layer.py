@@ -1,8 +1,9 @@
 """Hidden layers that stay at a prior draw, so that the last layer alone is trained.
 
 The outputs are then linear in what is trained, and members with anchors and score noise are exact
-posterior draws for their own features. The kernel of the features is the same for all draws of an
-infinitely wide network, so with growing width the members tend to draws of its Gaussian process.
+posterior draws for their own features. In an infinitely wide network, all draws of the hidden
+layers have the same kernel. So with growing width, the members tend to draws from its Gaussian
+process.
 
 Parameters of a network whose trait is ``layered`` are a tuple of layers, the last of them linear.
 """
@@ -15,7 +16,9 @@ from anchored.typing import Network, Params, traits
 
 
 def check_hidden(method: str, network: Network, prior: Prior) -> None:
-    """Hidden layers must be known, and there must be something to draw them from."""
+    """Refuse a network whose hidden layers are not known, or a prior that they cannot be drawn
+    from.
+    """
     if not traits(network).layered:
         raise TypeError(
             f"`method` {method!r} trains only the last layer, and {type(network).__name__} does "

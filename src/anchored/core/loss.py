@@ -26,7 +26,7 @@ from anchored.typing import Array, Likelihood, Network, Number, Params
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A row of the table: where the penalty is centred, whether it counts, what else."""
+    """A row of the table of methods: where the penalty is centred, whether it counts, and so on."""
 
     anchors: bool = False  # centre: each member's own anchor, or else the prior mean
     penalised: bool = True
@@ -46,7 +46,7 @@ METHODS: dict[str, Method] = {
 
 
 def checked_method(method: str, likelihood: Likelihood, n_members: int) -> Method:
-    """The row of a method; one member alone is the single regularised network."""
+    """The row of a method in the table; a single member is a regularised network."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     if not (isinstance(n_members, int) and n_members >= 1):
@@ -76,7 +76,7 @@ class Folds(NamedTuple):
     SEES_ALL = -2  # as a member's
 
     def joined(self, n_members: int) -> "Folds":
-        """With as many members before the others that see all rows."""
+        """The same folds, with that many members in front that see all rows."""
         first = np.full(n_members, self.SEES_ALL)
         return self._replace(of_member=np.concatenate([first, self.of_member]))
 

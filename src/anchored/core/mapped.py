@@ -1,9 +1,9 @@
-"""Rows of a memory-mapped file, read in the file's order; pages that were read are given back.
+"""Rows of a memory-mapped file, read in the file's order; pages are released after reading.
 
-A page of a mapped file counts as memory of the process until it is given back, and rows at random
-touch nearly all pages. So rows are read from one end of the file to the other, a span at a time,
-and the pages of each span are given back at once. What the system caches of the file it drops by
-itself when it needs the room.
+A page of a mapped file counts as memory of the process until it is released, and random rows touch
+nearly all pages. So rows are read from one end of the file to the other, a span at a time, and the
+pages of each span are released at once. The system drops its own cache of the file when it needs
+the room.
 """
 
 import mmap
@@ -32,7 +32,7 @@ def taken(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def spans(source: np.ndarray) -> Iterator[np.ndarray]:
-    """All rows in the order of the file, a span at a time; of an array in memory, all at once."""
+    """All rows in the order of the file, a span at a time; an array in memory is one span."""
     if _mapping(source) is None:
         yield source
         return
@@ -42,7 +42,7 @@ def spans(source: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def give_back(source: np.ndarray, first: int, end: int) -> None:
-    """Give the pages of rows ``first`` to ``end`` back to the system, if they are of a file."""
+    """Release the pages of rows ``first`` to ``end``, if they belong to a file."""
     file = _mapping(source)
     if file is None or not hasattr(mmap, "MADV_DONTNEED"):
         return

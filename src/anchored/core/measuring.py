@@ -1,9 +1,9 @@
-"""How members of a network are best mapped on this machine, found out where it is not said.
+"""Finds the fastest way to run the members of a network on this machine, if it is not given.
 
-A program for all members at once is the faster one, but for convolutions on a CPU, whose fast
-kernels do not exist under ``vmap``. Those are timed once: a step of four members together, and of
-one alone. They run one by one if that takes less than half the time, a margin by which noise in the
-clock does not change what is chosen.
+One program for all members is faster, except for convolutions on a CPU, whose fast kernels do not
+exist under ``vmap``. For convolutions, a step of four members together and a step of one member are
+timed once. Members run one by one if this takes less than half the time. With this margin, noise in
+the clock does not change the choice.
 """
 
 import time

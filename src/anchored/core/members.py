@@ -1,9 +1,9 @@
 """How a function of one member is run for all members on this machine.
 
-`Vmapped` is one compiled program for all members; `Sharded` splits them over devices and
-`Threaded` over cores, one such program each. `OneByOne` compiles a program for a single member,
-and each core runs one at a time: for networks large enough to keep a core busy, and for
-convolutions on CPU, whose fast kernels exist neither under ``vmap`` nor in a loop.
+`Vmapped` is one compiled program for all members. `Sharded` splits the members over devices, and
+`Threaded` over cores; each device or core runs one such program. `OneByOne` compiles a program for
+a single member, and each core runs one member at a time. It suits networks that keep a core busy,
+and convolutions on CPU, whose fast kernels exist neither under ``vmap`` nor in a loop.
 """
 
 import dataclasses
@@ -42,8 +42,8 @@ class Vmapped:
 class Threaded:
     """Shares of ``size`` members each, as many at a time as there are threads, each vmapped.
 
-    The program is that of one share, whatever the number of members. Members that cannot be
-    shared out equally run in one program after all.
+    The program is that of one share, whatever the number of members. Members that cannot be divided
+    equally run in one program.
     """
 
     n_threads: int
@@ -72,8 +72,7 @@ class Sharded:
     """Equal shares of the members on each device (several GPUs), in one compiled program.
 
     Devices may be those of several processes that `jax.distributed` joined; all of them call with
-    the same members and get all results. Members that cannot be shared out equally run on one
-    device after all.
+    the same members and get all results. Members that cannot be divided equally run on one device.
     """
 
     n_devices: int
@@ -94,10 +93,11 @@ class Sharded:
 
 @dataclasses.dataclass(frozen=True)
 class RowSharded:
-    """Equal shares of the rows on each device, for few members with more rows than one holds.
+    """Equal shares of the rows on each device, for few members with more rows than one device
+    holds.
 
-    Every device steps with the same parameters; the rows of a batch are brought together by the
-    compiled program. Rows that cannot be shared out equally are on every device.
+    Every device has the same parameters; the compiled program collects the rows of a batch. Rows
+    that cannot be divided equally are copied to every device.
     """
 
     n_devices: int
@@ -147,7 +147,7 @@ def _gathered(tree):
 
 @dataclasses.dataclass(frozen=True)
 class OneByOne:
-    """Single members, as many at a time as there are cores, which all end together.
+    """Single members, one on each core; all members stop at the same step.
 
     Parameters
     ----------
@@ -230,8 +230,8 @@ def best_member_map(
 ) -> MemberMap:
     """The fastest map for this network on this machine.
 
-    ``work`` is about the number of products a step of one member takes; ``vmappable`` is the trait
-    of that name, if it was found out.
+    ``work`` is roughly the number of multiplications in a step of one member. ``vmappable`` is the
+    network's trait of that name, if it is known.
     """
     if jax.process_count() > 1:
         return Sharded(jax.device_count())
@@ -252,7 +252,7 @@ def best_member_map(
 def in_threads(function, own, shared):
     """Stack ``function(own_j, shared)`` over j, equal shares of them on each core.
 
-    For work of many steps in one call, such as a Markov chain.
+    It suits work of many steps in one call, such as a Markov chain.
     """
     n_tasks = n_members_of(own)
     n_threads = next(n for n in range(n_cores(), 0, -1) if n_tasks % n == 0)
@@ -275,7 +275,7 @@ def n_members_of(tree) -> int:
 def n_cores() -> int:
     """Cores this process may use.
 
-    Workers of joblib and Ray are given their share by ``OMP_NUM_THREADS``.
+    In workers of joblib and Ray, ``OMP_NUM_THREADS`` sets this number.
     """
     if hasattr(os, "sched_getaffinity"):
         n_cores = len(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""What trained members put out for any number of rows, some rows at a time."""
+"""Outputs of trained members for any number of rows, computed some rows at a time."""
 
 import dataclasses
 from collections.abc import Iterator

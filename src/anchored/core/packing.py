@@ -1,7 +1,8 @@
 """Inputs of several arrays, a dict or a tuple, as one array [row, value] and back.
 
-Whatever moves rows (batches, folds, standardising, files) then knows one array alone; the network
-takes it apart. Whole numbers and flags are held as real numbers, which are exact up to 2^24.
+Code that moves rows (batches, folds, standardising, files) then handles a single array, and the
+network splits it again. Whole numbers and flags are stored as real numbers, which are exact up to
+2^24.
 """
 
 import dataclasses
@@ -92,7 +93,7 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Packed:
-    """A network on inputs of several arrays, as one on rows of one array."""
+    """A network on inputs of several arrays, wrapped to take rows of one array."""
 
     inner: Network
     layout: Layout

@@ -1,4 +1,4 @@
-"""What training computes in: single, double, or half precision with bfloat16.
+"""The number type of training: single, double, or half precision with bfloat16.
 
 ``float64`` holds rows, parameters and steps in double precision. ``bfloat16`` runs the networks in
 16 bits and keeps what is trained in 32, so that small steps are not lost; the members are rounded
@@ -27,7 +27,7 @@ def checked_dtype(dtype: Any) -> str:
 
 
 def real_type(dtype: str) -> Any:
-    """What rows and parameters are held in."""
+    """The number type of rows and parameters."""
     return np.float64 if dtype == "float64" else np.float32
 
 
@@ -63,7 +63,7 @@ def doubled(when: Callable[..., bool]) -> Callable:
 
 
 def in_threads_too(function: Callable) -> Callable:
-    """The function with the precision of this thread, whichever thread runs it."""
+    """The function with the precision of the current thread, even if another thread runs it."""
     double = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
 
     def run(*args):

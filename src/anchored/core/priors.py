@@ -2,9 +2,9 @@
 
     P(theta) = N(mean, diag(scale^2)),   anchor_j ~ P(theta)   (paper, section 4.1)
 
-The paper's scales are variance ``first_var`` for the biases and ``first_var / fan_in``
-for the weights of the input layer, ``1 / fan_in`` everywhere later. If a network
-does not define its own scales, the shapes of its parameters do (`anchored.core.defaults`).
+In the paper, the biases of the input layer have variance ``first_var`` and its weights ``first_var
+/ fan_in``. All later parameters have variance ``1 / fan_in``. If a network does not define its own
+scales, the shapes of its parameters do (`anchored.core.defaults`).
 """
 
 import dataclasses

@@ -1,4 +1,5 @@
-"""What the program of a network says of its parameters: which meet the inputs, which count.
+"""What the program of a network shows about its parameters: which ones multiply the inputs, and
+which ones affect the outputs.
 
 The program is JAX's, so it does not matter in which framework, or in which order, layers were
 written down.
@@ -20,7 +21,7 @@ _CONVOLUTION = "conv_general_dilated"
 
 
 class Program(NamedTuple):
-    """Paths of parameters, and what operations there are."""
+    """Paths of parameters, and the operations of the program."""
 
     input_layer: frozenset[str]  # that meet the inputs before any other, biases included
     used: frozenset[str]  # that the outputs depend on

@@ -1,4 +1,4 @@
-"""Between what training works with (JAX trees) and what a `FittedModel` holds (NumPy leaves)."""
+"""Converts between the JAX trees of training and the NumPy leaves of a `FittedModel`."""
 
 import dataclasses
 from typing import Any
@@ -61,7 +61,7 @@ def as_tree(leaves: Leaves, record: NetworkRecord, network: Network, dtype) -> P
 
 
 def network_record(network: Network, row_shape: tuple[int, ...], dtype) -> NetworkRecord:
-    """A network by name and fields; one of the user's own has no fields."""
+    """The record of a network: name and fields; a network of the user's own has no fields."""
     ours = _NETWORKS.get(type(network).__name__) is type(network)
     fields = dataclasses.asdict(network) if ours else None  # pyright: ignore
     _, outputs = model_shapes(network, row_shape, dtype)
@@ -79,7 +79,7 @@ def layout_of(record: NetworkRecord) -> Layout | None:
 
 
 def restored_network(record: NetworkRecord, given: Any) -> Network:
-    """The network of a record; one of the user's own must be ``given`` again."""
+    """The network of a record; a network of the user's own must be ``given`` again."""
     if record.fields is not None:
         return _NETWORKS[record.name](**record.fields)
     if given is None:

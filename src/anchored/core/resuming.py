@@ -1,7 +1,7 @@
-"""A training under way as a record, and as what a checkpoint holds.
+"""A training in progress as a record, and as the content of a checkpoint.
 
-Of a state only what moves is kept: parameters, the optimiser's state, the number of the step and
-the rates. The rest is drawn again from the same key, to the same bits.
+A checkpoint keeps only what changes: parameters, the optimiser's state, the number of the step and
+the rates. Everything else is drawn again from the same key, with the same bits.
 """
 
 import dataclasses
@@ -29,12 +29,12 @@ class Run:
 
     Attributes
     ----------
-    state : after the steps so far, which may be more than at the last look.
+    state : the state after the steps so far, which may be more than at the last look.
     looks : the objective [member] at each look.
     steps : done before each look.
-    n_steps : of the whole run, as far as time allows.
-    turned : number of the look from which on the state is the turned one; 0 before.
-    seconds : that it took so far.
+    n_steps : steps of the whole run, if time allows.
+    turned : number of the look at which the state was turned; 0 before.
+    seconds : seconds that the run took so far.
     ended : whether there is nothing left to do.
     origin : step of the state before the first step of the run.
     """
@@ -68,7 +68,9 @@ def keep(keeper: Keeper, run: Run) -> None:
 
 
 def resumed(keeper: Keeper, state: EnsembleState, turn: Turn | None) -> Run | None:
-    """The run that ``keeper`` finds, from the state before the first step; None if it has none."""
+    """The run that ``keeper`` has stored, completed from the state before the first step; None if
+    there is none.
+    """
     saved = keeper.load()
     if saved is None:
         return None

@@ -1,4 +1,4 @@
-"""Likelihoods that are plain objects with ``log_prob`` and ``sample``: the rest is by draws."""
+"""Likelihoods that are plain objects with ``log_prob`` and ``sample``; draws give the rest."""
 
 from functools import partial
 from typing import Any
@@ -22,24 +22,27 @@ def check_likelihood(likelihood: Any) -> None:
     """There must be a density and a way to draw from it."""
     for name in ("log_prob", "sample"):
         if isinstance(likelihood, type) or not callable(getattr(likelihood, name, None)):
-            need = "an object with `log_prob(outputs, y)` and `sample(key, outputs)`, as StudentT()"
+            need = (
+                "an object with `log_prob(outputs, y)` and `sample(key, outputs)`, "
+                "such as StudentT()"
+            )
             raise bad_value("likelihood", likelihood, need)
 
 
 def family_of(likelihood: Any) -> str:
-    """What a `Predictive` of it is: by its moments, or by samples."""
+    """How a `Predictive` of a likelihood is made: from its moments, or from samples."""
     return getattr(likelihood, "family", FAMILY)
 
 
 def n_targets_of(likelihood: Any, outputs: Any) -> int:
-    """Targets, or classes, that it reads from outputs of a shape."""
+    """Number of targets, or of classes, that a likelihood reads from outputs of a shape."""
     if hasattr(likelihood, "mean"):
         return jax.eval_shape(likelihood.mean, outputs).shape[-1]
     return jax.eval_shape(likelihood.sample, jax.random.key(0), outputs).shape[-1]
 
 
 def moments_of(likelihood: Any, outputs: Array) -> tuple[Array, Array]:
-    """Mean and variance [batch, target] of the target given outputs of one member."""
+    """Mean and variance [batch, target] of the target, given the outputs of one member."""
     if hasattr(likelihood, "mean") and hasattr(likelihood, "variance"):
         return likelihood.mean(outputs), likelihood.variance(outputs)
     keys = jax.random.split(jax.random.key(_SEED), _MOMENT_DRAWS)
@@ -58,7 +61,7 @@ def sample_predictive(
     """The mixture of members with outputs [member, batch, out], for targets scale * z + mean.
 
     The same draws for the same outputs. ``atoms`` are targets of positive probability in the units
-    of the target, such as limits: draws there are exactly they.
+    of the target, such as limits: draws of these targets are exact.
     """
     carried, put_out = as_pytree(likelihood), jnp.asarray(outputs)
     n_members, n_each = len(outputs), max(1, _DRAWS // len(outputs))

@@ -1,16 +1,16 @@
 """Noise in the outputs that makes a trained member a draw from the posterior.
 
-A likelihood pulls at the outputs f of a row by its score, the gradient of log p(y | f). A member of
-the method ``rms`` feels that pull plus a noise of covariance F(f), the Fisher information of the
-outputs: what the score itself would have if the row were seen anew. For a Gaussian this is
-noise of its variance on the targets.
+A likelihood pulls the outputs f of a row by its score, the gradient of log p(y | f). In the method
+``rms``, noise of covariance F(f), the Fisher information of the outputs, is added to this pull. The
+score of a newly drawn target would have the same covariance. For a Gaussian this is noise of its
+variance on the targets.
 
-The noise of a row depends on the member's seed and the row's number alone. Each step makes it
-again, so that nothing is stored and rows may come in any order, in any batch, and later.
+The noise of a row depends on the member's seed and the row's number alone. Each step computes it
+again, so nothing is stored, and rows may come in any order, in any batch, and at a later time.
 
-Members come in pairs of opposite noise. Each is a draw as before; in the mean of the two the noise
-cancels to first order, so that the mean of few members is nearly as good as that of many. Members
-that are held back some rows are no pairs: from few of them their spread is to be learned.
+Members come in pairs of opposite noise. Each member is still a draw. In the mean of a pair the
+noise cancels to first order, so the mean of few members is nearly as good as that of many. Members
+that do not see some rows are not in pairs, because their spread is learned from few of them.
 """
 
 import jax
@@ -45,7 +45,7 @@ def row_bits(seed: Array, rows: Array) -> Array:
 
 
 def sign_of(seed: Array) -> Array:
-    """Plus or minus one, by the third word of a member's ``seed``."""
+    """Plus or minus one, according to the third word of a member's ``seed``."""
     return 1.0 - 2.0 * seed[2].astype(jnp.float32)
 
 
@@ -57,7 +57,7 @@ def normals(bits: Array, n: int) -> Array:
 
 
 def inverse_normal(u: Array) -> Array:
-    """The value that a share (1 + u) / 2 of a standard normal lies below, for u in (-1, 1)."""
+    """The quantile of a standard normal at the level (1 + u) / 2, for u in (-1, 1)."""
     return u * jnp.polyval(jnp.array(_NORMAL), -jnp.log((1 - u) * (1 + u)), unroll=len(_NORMAL))
 
 
@@ -65,7 +65,7 @@ def score_noise(likelihood: Likelihood, outputs: Array, bits: Array) -> Array:
     """A draw of mean zero and covariance F(outputs) for each row [batch, out].
 
     It is normal if the likelihood has `score_noise(outputs, z)`, a root of F times standard
-    normals z. For any other it is the score of a label that the likelihood draws.
+    normals z. For any other likelihood, it is the score of a label that the likelihood draws.
     """
     outputs = jax.lax.stop_gradient(outputs)
     closed_form = getattr(likelihood, "score_noise", None)

@@ -1,11 +1,11 @@
 """Shapley values of functions of trained members, by sampling paths from one row to another.
 
 A path goes from a background row b to the row x that is explained: column by column, in random
-order, cells of b become those of x. What a function gains at a step is due to the column that
-changed. The gains along a path add up to f(x) - f(b), so averages over paths add up to f(x) less
-the average of f over the background rows that were used: exactly, however few paths there are.
-Each path is also walked in the opposite order (antithetic sampling), which makes the values of
-functions with interactions of two columns at a time exact, too.
+order, cells of b become those of x. The gain of a function at a step is due to the column that
+changed. The gains along a path add up to f(x) - f(b). So the averages over paths add up to f(x)
+minus the average of f over the background rows that were used. This is exact for any number of
+paths. Each path is also walked in the opposite order (antithetic sampling), so the values are also
+exact if at most two columns interact at a time.
 """
 
 import dataclasses

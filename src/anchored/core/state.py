@@ -1,9 +1,9 @@
-"""Training as a state: an `EnsembleState` holds all that is needed to go on.
+"""Training as a state: an `EnsembleState` holds everything needed to continue.
 
-`advance` takes steps and `objective` tells where the members are; both are pure functions of a
-state and the rows. The rows of a step depend on the state's seed, the number of the step and the
-number of rows alone, so 300 steps and then 700 give the same bits as 1,000. Rows may be added to
-`Data` with room for them between two calls, and nothing is compiled again.
+`advance` takes steps, and `objective` computes the loss of each member. Both are pure functions of
+a state and the rows. The rows of a step depend only on the state's seed, the number of the step and
+the number of rows, so 300 steps and then 700 give the same bits as 1,000. If `Data` has room, rows
+may be added between two calls, and nothing is compiled again.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ Loss = Callable[[Params, Any, Any, Batch], Array]
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a compiled step depends on beside the shapes of arrays."""
+    """What a compiled step depends on, in addition to the shapes of arrays."""
 
     loss: Loss
     optimiser: optax.GradientTransformation
@@ -344,11 +344,11 @@ def _over(value: Array | float, total: Array) -> Array:
 
 
 def batch_rows(seed: Array, step: Array, n_rows: Array, size: int) -> Array:
-    """Numbers [size] of the rows of a step, by the seed and the numbers of step and rows alone.
+    """Numbers [size] of the rows of a step; they depend only on the seed, the step and ``n_rows``.
 
-    An epoch visits rows in random order, none twice; what does not fill a batch at its end is
-    left for other epochs, so every batch is an unbiased sample. With no more rows than ``size``
-    every step takes the first ``size``, of which those beyond the last row have no weight.
+    An epoch visits rows in random order, none twice. Rows that do not fill a batch at its end are
+    left out of this epoch, so every batch is an unbiased sample. If there are at most ``size``
+    rows, every step takes the first ``size`` places; places beyond the last row have no weight.
     """
     per_epoch = jnp.maximum(n_rows // size, 1)
     places = jnp.arange(size, dtype=jnp.int32)
@@ -357,11 +357,11 @@ def batch_rows(seed: Array, step: Array, n_rows: Array, size: int) -> Array:
 
 
 def shuffled(seed: Array, epoch: Array, places: Array, n_rows: Array) -> Array:
-    """What comes at some ``places`` of a random order of ``n_rows`` numbers.
+    """The numbers at some ``places`` in a random order of ``n_rows`` numbers.
 
     The order is computed only where it is needed, so it is never stored. In each round of this
-    "swap-or-not" shuffle (Hoang, Morris and Rogaway 2012) all places are paired, by a random
-    sum modulo ``n_rows``, and each pair swaps or not by a random bit.
+    "swap-or-not" shuffle (Hoang, Morris and Rogaway 2012) all places are paired by a random sum
+    modulo ``n_rows``, and a random bit decides whether a pair swaps.
     """
     n_rows = jnp.maximum(n_rows, 1)
     base = mixed(mixed(jnp.asarray(seed, jnp.uint32)) ^ epoch.astype(jnp.uint32))

@@ -1,8 +1,8 @@
-"""Where checkpoints are: a folder of this machine, or of storage that a URL names.
+"""Where checkpoints are: in a folder on this machine, or in storage that a URL names.
 
-A URL is what `pyarrow.fs` reads (file, s3, gs, abfss, hdfs) or, for other schemes, what the package
-fsspec does. A file appears whole or not at all: it is written under another name and moved. Trouble
-is an `OSError` with one line of why.
+`pyarrow.fs` reads URLs of the schemes file, s3, gs, abfss and hdfs; the package fsspec reads those
+of other schemes. A file appears whole or not at all: it is written under another name and moved.
+If something fails, an `OSError` says why in one line.
 """
 
 import dataclasses
@@ -35,17 +35,17 @@ class Folder(Protocol):
         ...
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a file in place of one of its name, and make the folder if it is not there."""
+        """Write a file, replace one of the same name, and make the folder if it does not exist."""
         ...
 
     def remove(self, names: list[str]) -> None:
-        """Take files away, and the folder if nothing else is in it."""
+        """Remove files, and the folder if it is then empty."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class LocalFolder:
-    """A folder of this machine, or one that is mounted as if it were."""
+    """A folder on this machine, or a mounted one."""
 
     path: Path
 
@@ -71,7 +71,7 @@ class LocalFolder:
 
 @dataclasses.dataclass(frozen=True)
 class RemoteFolder:
-    """A folder of a file system of `pyarrow.fs`.
+    """A folder in a file system of `pyarrow.fs`.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class RemoteFolder:
 
 
 def folder_of(given: "Folder | str | Path") -> Folder:
-    """A path is of this machine, a text with ``://`` is a URL."""
+    """A path is on this machine; a text with ``://`` is a URL."""
     if isinstance(given, str) and _SCHEME in given:
         return _of_url(given)
     return LocalFolder(Path(given)) if isinstance(given, (str, Path)) else given

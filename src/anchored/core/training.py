@@ -1,7 +1,7 @@
 """Train all members at once on any loss, until the objective settles.
 
-The loss, the network and the method are the caller's. A run is a sequence of segments, each
-one call of `state.advance`; between them the objective of each member is looked at.
+The loss, the network and the method are the caller's. A run is a sequence of segments. Each segment
+is one call of `state.advance`; between two segments, the objective of each member is checked.
 """
 
 import dataclasses
@@ -137,7 +137,8 @@ class Schedule:
         return dataclasses.replace(self, optimiser=_of_last_layer(self.optimiser))
 
     def continued(self, n_steps: int, n_rows: int) -> "Schedule":
-        """A schedule for ``n_steps`` steps or a few more, in which the rate falls once more.
+        """A schedule for ``n_steps`` steps or a few more, in which the rate falls again from its
+        start.
 
         Your own optimiser keeps its rate.
         """
@@ -186,7 +187,7 @@ def _of_last_layer(optimiser: optax.GradientTransformation) -> optax.GradientTra
 
 
 class TrainInfo(NamedTuple):
-    """What a human wants to know."""
+    """A summary of a training for the user."""
 
     status: np.ndarray  # [member] of Status
     objective: np.ndarray  # [check, member], on some of the rows; first before any step
@@ -247,10 +248,10 @@ def train(
 ) -> tuple[EnsembleState, TrainInfo]:
     """`advance` through a whole schedule, or until the objective of every member has settled.
 
-    ``turn`` changes the state half-way; only after it may training stop early. A ``checkpoint``
-    keeps the state while it trains and at the end; a run that finds it there goes on from it.
-    Training does not stop early before ``at_least`` steps. It looks at the objective twenty times
-    or more, or after every ``look_steps`` steps.
+    ``turn`` changes the state half-way; training may stop early only after that. A ``checkpoint``
+    keeps the state during training and at the end. A run that finds a state there continues from
+    it. Training does not stop early before ``at_least`` steps. The objective is checked at least
+    twenty times, or after every ``look_steps`` steps.
     """
     look_steps = look_steps or _segment_steps(schedule.n_steps(data.n_rows))
     seen, keeper, run = _looked_at(data, schedule, look_steps), None, None

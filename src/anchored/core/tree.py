@@ -39,7 +39,7 @@ def take_members(tree: Params, index: Any) -> Params:
 
 
 def member_of(tree: Params, index: int) -> Params:
-    """One member of a stacked tree, in NumPy: what a compiled program takes in without a copy."""
+    """One member of a stacked tree, in NumPy, which a compiled program takes without a copy."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[index], tree)
 
 
@@ -126,10 +126,11 @@ class Raveller:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Carried:
-    """An object on its way into a compiled program: its arrays as data, the rest as its key.
+    """An object that is passed to a compiled program: its arrays as data, the rest as part of the
+    key.
 
-    The class is part of that key by our own doing: to JAX 0.10 two registered dataclasses
-    with as many fields are one structure, and it may run one with the program of the other.
+    We add the class to this key. JAX 0.10 treats two registered dataclasses with the same number of
+    fields as one structure, so it could run one with the program of the other.
     """
 
     arrays: Any  # the object itself if it is a pytree

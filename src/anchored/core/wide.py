@@ -1,15 +1,15 @@
 """More columns than rows: train in the space of the rows, which is exact.
 
-The input layer meets the rows X [row, column] only through X W. For a prior whose scale s_i
-is the same for all weights of column i, write W = diag(s) Z and diag(s) X' = V D U', V with
-orthonormal columns. The data see V'Z alone; what is orthogonal to V is met by the penalty alone
-and stays at the centre C. So a network on the inputs X diag(s) V, with weights A = V'Z and
-centres V'C, has the same minimisers, and
+The rows X [row, column] enter the network only through X W, where W are the weights of the input
+layer. For a prior whose scale s_i is the same for all weights of column i, write W = diag(s) Z and
+diag(s) X' = V D U', V with orthonormal columns. The likelihood depends only on V'Z. The part of Z
+that is orthogonal to V is affected only by the penalty, so it stays at the centre C. So a network
+on the inputs X diag(s) V, with weights A = V'Z and centres V'C, has the same minimisers, and
 
     Z = V A + (C - V V'C)
 
-A unit is taken out of inputs and put into A, so that both have the size they have in a network
-of as many columns as V.
+A factor is moved from the inputs to A, so that both have the usual size for a network with as many
+columns as V.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ _NO_ROW = 1e-6  # singular values below this share of the largest
 
 
 class Narrow(NamedTuple):
-    """The way from all columns to those that span the rows, and back."""
+    """The map from all columns to those that span the rows, and back."""
 
     data: Data
     basis: np.ndarray  # [column, coordinate]: V, and zeros that keep to few lengths
@@ -48,7 +48,7 @@ class Narrow(NamedTuple):
         return _with_weight(scale, np.full(shape, self.scale * self.unit))
 
     def outer(self, tree: Params, rest: Params) -> Params:
-        """The inverse of `inner`; what no row meets is as in ``rest``."""
+        """The inverse of `inner`; the part that no row affects is taken from ``rest``."""
         inside = np.asarray(tree[0]["weight"], np.float64) / self.unit
         left = np.asarray(rest[0]["weight"], np.float64) / self.relevance
         weight = self.basis @ (inside - self.basis.T @ left) + left

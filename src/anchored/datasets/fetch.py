@@ -15,11 +15,11 @@ _CHUNK = 2**16  # bytes
 
 
 class FetchError(Exception):
-    """A file is not in the cache and cannot be downloaded; the words say why."""
+    """A file is not in the cache and cannot be downloaded; the message says why."""
 
 
 def fetch(file: File) -> Path:
-    """``file`` in the cache, downloaded if it is not there whole; its sha256 is checked."""
+    """The path of ``file`` in the cache; downloaded if it is missing or its sha256 is wrong."""
     try:
         import pooch
     except ImportError as error:

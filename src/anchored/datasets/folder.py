@@ -1,7 +1,7 @@
-"""Where the data files are: a folder of the user's, else a cache filled by downloads.
+"""Where the data files are: in a folder of the user's, or else in a cache of downloads.
 
 The folder is ``data_dir`` or the environment variable ``ANCHORED_DATA``; its files are used as
-they are. What it lacks is downloaded once and checked against the registry's sha256.
+they are. Files that are not there are downloaded once and checked against the registry's sha256.
 """
 
 import lzma
@@ -19,7 +19,9 @@ from anchored.errors import MissingDataError
 
 
 def find_file(file: str, data_dir: str | Path | None) -> Path:
-    """The path of ``file``, one of the registry's; an error says where to get and to put it."""
+    """The path of a ``file`` of the registry; if it is missing, an error says where to get it and
+    where to put it.
+    """
     path = find_in_folder(file, data_dir)
     if path is not None:
         return path

@@ -1,8 +1,9 @@
-"""Real tables with categories, dates and missing cells, as somebody has them.
+"""Real tables with categories, dates and missing cells.
 
 Each is a file ``tables/<name>.csv.gz`` in a folder of data files (``data_dir`` or the environment
-variable ``ANCHORED_DATA``). If there is none, its public source is downloaded, and the table made
-from it: some columns are dropped, and rows without a target. The tables of numbers are UCI tables.
+variable ``ANCHORED_DATA``). If there is no such file, the public source is downloaded and the table
+is made from it: some columns, and all rows without a target, are dropped. Tables with only numbers
+are UCI tables.
 """
 
 import csv

@@ -1,7 +1,7 @@
-"""What each data set is, whose it is, and where its files come from.
+"""What each data set is, who made it, and where its files come from.
 
-Every file has a sha256, and a URL that is fixed to a commit but for IMDb, whose authors' own is
-the only one. ``print(describe("boston"))`` shows a record.
+Every file has a sha256 and a URL. The URL is fixed to a commit, except for IMDb, which only its
+authors publish. ``print(describe("boston"))`` shows a record.
 """
 
 import dataclasses

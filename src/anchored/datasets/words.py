@@ -1,9 +1,9 @@
 """Words to numbers: a vocabulary of the most frequent words, and texts as rows of numbers.
 
-A text becomes words thus: lower case; HTML line breaks and the characters
+A text becomes words as follows: it is converted to lower case; HTML line breaks and the characters
 ``!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~`` count as spaces; what stands between spaces is a word.
-Apostrophes stay, so "nelson's" is one word. This is the rule of Keras, but for line breaks, which
-there leave the word "br" behind.
+Apostrophes stay, so "nelson's" is one word. This is the rule of Keras, except for line breaks: in
+Keras, they leave the word "br" behind.
 """
 
 import collections

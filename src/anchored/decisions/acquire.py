@@ -1,14 +1,15 @@
 """Which rows to label next, in batches whose rows do not repeat each other.
 
-Members j are functions f_j; with A [member, row] their deviations from the mean over sqrt(M - 1),
-A' A is the covariance of the predictions of all rows. A label of row i, with noise v_i, lowers the
-variance of row t by
+Each member j is a function f_j. Let A [member, row] be the members' deviations from their mean,
+divided by sqrt(M - 1). Then A' A is the covariance of the predictions of all rows. A label of row
+i, with noise v_i, lowers the variance of row t by
 
     cov(t, i)^2 / (cov(i, i) + v_i)
 
-The first row taken lowers the variance of all rows most. Then A is conditioned on its label,
-whatever it will be, and the next row is taken. For classes the rows are those whose labels together
-tell most of which member is right (mutual information: BALD of one row, BatchBALD of several).
+The first row is the one that lowers the variance of all rows most. Then A is conditioned on its
+label, whose value does not matter, and the next row is chosen. For classes, the chosen rows are
+those whose labels together say most about which member is right (mutual information: BALD of one
+row, BatchBALD of several).
 """
 
 from typing import Any
@@ -124,8 +125,8 @@ def variance_reduction(
 def most_information(rng: np.random.Generator, p: np.ndarray, n: int) -> np.ndarray:
     """Rows whose labels together have most mutual information with the member, greedily.
 
-    ``p`` [member, row, class] are probabilities. Joint labels are followed one by one while they
-    are few; then some are drawn, and weighted so that sums over them stay unbiased.
+    ``p`` [member, row, class] are probabilities. While there are few joint labels, all of them are
+    enumerated. Later some are drawn, and weighted so that sums over them stay unbiased.
     """
     n_members, n_rows, n_classes = p.shape
     alone = -xlogy(p, p).sum(axis=2).mean(axis=0)  # entropy given the member
@@ -155,7 +156,7 @@ def most_information(rng: np.random.Generator, p: np.ndarray, n: int) -> np.ndar
 def diverse(
     rng: np.random.Generator, x: np.ndarray, n: int, labelled: np.ndarray | None = None
 ) -> np.ndarray:
-    """Rows [n], each as far as can be from all before it and from ``labelled`` rows."""
+    """Rows [n], each as far as possible from all earlier ones and from ``labelled`` rows."""
     away = np.full(len(x), np.inf)
     for row in [] if labelled is None else labelled:
         away = np.minimum(away, np.square(x - row).sum(axis=1))

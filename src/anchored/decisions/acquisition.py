@@ -1,13 +1,13 @@
-"""Where to evaluate next: what a point is worth, and the point that is worth most.
+"""Where to evaluate next: the worth of a point, and the search for the point of highest worth.
 
-All values are to be low. Under a Student-t of location m, scale s and d degrees of freedom, with
+Low values are good. Under a Student-t of location m, scale s and d degrees of freedom, with
 z = (best - m) / s, the expected improvement on the best value so far is
 
     EI = s (z T_d(z) + (d + z^2) / (d - 1) t_d(z))
 
 and a draw of the function is worth minus its value (Thompson sampling). The search is one compiled
-program: many candidates, the best of them moved uphill by gradients, and whole numbers and
-categories then changed one at a time.
+program. It tries many candidates, climbs by gradients from the best of them, and then changes whole
+numbers and categories one at a time.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ class Belief(NamedTuple):
     """What is known of the objective and its best value, and of each constraint and its limit.
 
     Either moments (for the expected improvement) or functions (for Thompson sampling), all
-    standardised. Without a feasible point so far ``best`` is NaN, and feasibility is all.
+    standardised. While there is no feasible point, ``best`` is NaN, and only feasibility counts.
     """
 
     objective: Any
@@ -86,7 +86,7 @@ def improvement_worth(belief: Belief, z: Array) -> Array:
 
 
 def draw_worth(belief: Belief, z: Array) -> Array:
-    """Minus the value of a drawn function, less what drawn constraints are broken by."""
+    """Minus the value of a drawn function, minus the violation of drawn constraints."""
     worth = -belief.objective(z)
     for function, limit in zip(belief.constraints, belief.limits, strict=True):
         worth = worth - _BREACH * jnp.maximum(function(z) - limit, 0.0)
@@ -94,7 +94,7 @@ def draw_worth(belief: Belief, z: Array) -> Array:
 
 
 class Steps(NamedTuple):
-    """A whole number: where its coordinate is, and what it means."""
+    """A whole number: the place of its coordinate, and its meaning."""
 
     place: int
     dimension: Integer
@@ -133,7 +133,7 @@ class Shape:
 
 
 class Trials(NamedTuple):
-    """Random parts of a search, drawn outside."""
+    """Random parts of a search, drawn outside the compiled program."""
 
     candidates: Any  # [candidate, coordinate]
     masks: Any  # [swap, start, coordinate]: what is changed

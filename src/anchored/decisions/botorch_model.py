@@ -1,7 +1,7 @@
-"""A fitted regressor as a BoTorch model: acquisition functions of BoTorch on members of ours.
+"""A fitted regressor as a BoTorch model, for BoTorch's acquisition functions.
 
-Each member is a function of the posterior, which is what BoTorch's ensembles are made of. Values
-are computed by JAX, and so are their gradients.
+Each member is one function from the posterior, as in BoTorch's own ensembles. JAX computes the
+values and their gradients.
 """
 
 import warnings

@@ -1,10 +1,11 @@
-"""What more rows would buy: the fall of the error and of the width of intervals.
+"""How much more rows would help: the fall of the error and of the width of intervals.
 
-The twin of a regressor, a Gaussian process, knows the variance it would have after any rows before
-it sees their targets. One Cholesky factor of rows in a random order holds the variance after each
-of the first m of them, for every m: an exact learning curve. Other models are fitted again on parts
-of the rows. Either curve is carried on by a law fitted to its end, and the error bar says how far
-such a law, fitted to the first half, missed what came.
+The variance of a regressor's twin, a Gaussian process, does not depend on the targets. So the
+twin's variance after more rows is known before their targets are. One Cholesky factor of rows in a
+random order holds the variance after each of the first m of them, for every m: an exact learning
+curve. Other models are fitted again on parts of the rows. A law fitted to the end of either curve
+extends it. The error bar shows how far such a law, fitted to the first half, missed the second
+half.
 """
 
 import dataclasses
@@ -53,7 +54,7 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True)
 class MoreRows:
-    """What ``n_more`` rows would buy.
+    """How much ``n_more`` rows would help.
 
     Attributes
     ----------
@@ -154,10 +155,11 @@ def _by_twin(model: Any, X, n_rows: int, n: int, rng: np.random.Generator) -> Mo
 
 
 def epistemic_curve(kernel, z: np.ndarray, n_fitted: int, noise_var: float) -> np.ndarray:
-    """Mean variance [size] at the rows behind the first ``n_fitted`` after 1, 2, ... of those.
+    """Mean variance [size] at the rows after the first ``n_fitted``, when 1, 2, ... of the first
+    ``n_fitted`` rows are known.
 
-    With L the Cholesky factor of the covariance of all, rows of L^-1 k(X, t) are what each row adds
-    to those before it, so their squares are summed one by one.
+    Let L be the Cholesky factor of the covariance of all rows. Each row of L^-1 k(X, t) is what
+    that row adds to the rows before it, so the squares are summed one by one.
     """
     fitted, rest = z[:n_fitted], z[n_fitted:]
     gp_of = gp.condition(kernel, fitted, np.zeros(n_fitted), noise_var)

@@ -4,10 +4,11 @@
     (point,) = optimiser.ask()
     optimiser.tell(point, value)
 
-The first points fill the space evenly. Later ones are where a model of the function, fitted to all
-values so far, promises most: a point by expected improvement, and further points of a batch each
-where one function drawn from the model is best, so that they differ (Thompson sampling).
-What is asked depends on the seed, the values told and the number of points asked so far alone.
+The first points fill the space evenly. Later points come from a model of the function that is
+fitted to all values so far. The first point of a batch has the highest expected improvement. Each
+further point is the best point of one function drawn from the model, so the points differ (Thompson
+sampling). The points depend only on the seed, the values told and the number of points asked so
+far.
 """
 
 import dataclasses
@@ -142,9 +143,7 @@ class Optimiser:
         return -1 if self.maximise else 1
 
     def ask(self, n: int = 1) -> list[dict[str, Any]]:
-        """``n`` points to evaluate; none was told or asked before, as long as there are new
-        ones.
-        """
+        """``n`` points to evaluate; they are new points, as long as the space has any."""
         if not (isinstance(n, (int, np.integer)) and n >= 1):
             raise bad_value("n", n, "a positive whole number")
         seed, points = (self.random_state, self.n_asked), []
@@ -191,7 +190,7 @@ class Optimiser:
     # Files
 
     def save(self, path: str | Path) -> None:
-        """Write the optimiser to one JSON file, whole or not at all; ``allowed`` is not kept."""
+        """Write the optimiser, except for ``allowed``, to one JSON file, whole or not at all."""
         keeping.save(self, Path(path))
 
     @classmethod

@@ -1,7 +1,8 @@
-"""What may be chosen: numbers, whole numbers and categories, and their place in a unit cube.
+"""The search space: numbers, whole numbers and categories, and their coordinates in a unit cube.
 
-A point is a dict of values by name. Inside, it is a row of coordinates between 0 and 1: one for a
-number, and one for each choice of a category, of which one is 1 and the others are 0.
+A point is a dict of values by name. Internally, a point is a row of coordinates between 0 and 1. A
+number has one coordinate. A category has one coordinate for each choice: that of the chosen one is
+1, and the others are 0.
 """
 
 import dataclasses

@@ -1,18 +1,18 @@
-"""What is believed of an unknown function after some values of it: coherent functions to draw.
+"""Models of an unknown function, fitted to some of its values, from which functions can be drawn.
 
-`Twin` is the exact Gaussian process of an infinitely wide network, to which a layer of cosines is
-added: rectifiers have kinks and go on in straight lines, cosines are smooth and know no far away.
-A draw from it is a wide random network f plus a correction by the observed values (Matheron's
-rule),
+`Twin` is the exact Gaussian process of an infinitely wide network, with a layer of cosines added.
+Rectifiers have kinks and continue in straight lines. Cosines are smooth and behave alike at any
+distance. A draw from the twin is a wide random network f plus a correction by the observed values
+(Matheron's rule),
 
     f(x) + k(x, X) C^-1 (y - f(X) - e),   e ~ N(0, noise)
 
 so it can be evaluated, and differentiated, anywhere. `Networks` are the trained members of an
-ensemble, of which each is a function; they have no cosines. Prior, relevances and noise of both are
-those of highest evidence of the twin, under hyperpriors for few rows: much of what is optimised has
-little noise.
-Values are first brought near a normal distribution (`normalised`). Otherwise one value far below
-all others is best explained as noise, and nothing is learned from it.
+ensemble; each member is one function, and they have no cosines. The prior, the relevances and the
+noise of both have the highest evidence under the twin. Hyperpriors guide this choice while there
+are few rows; they expect little noise, as in most optimisations. Values are first brought near a
+normal distribution (`normalised`). Otherwise one value far below all others is best explained as
+noise, and nothing is learned from it.
 """
 
 import dataclasses
@@ -55,7 +55,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Hyperpriors:
-    """Log-normal hyperpriors, each a centre and the spread of the logarithm.
+    """Log-normal hyperpriors: each is a centre, and the spread of the logarithm.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Tuned:
 
 
 def normalised(values: np.ndarray) -> np.ndarray:
-    """Standardised values, in the same order, made as near to normal as a power makes them.
+    """Standardised values in the same order, brought near a normal distribution by a power.
 
     The power is that of Yeo and Johnson with the highest likelihood. Below 1 it draws high values
     together, above 1 low ones.
@@ -114,7 +114,7 @@ def normalised(values: np.ndarray) -> np.ndarray:
 
 
 def standardised(values: np.ndarray) -> np.ndarray:
-    """Values of mean 0 and deviation 1; all 0 if they are alike."""
+    """Values scaled to mean 0 and deviation 1; all 0 if they are equal."""
     return (values - values.mean()) / (values.std() or 1.0)
 
 
@@ -145,7 +145,9 @@ class _Family:
 
 @one_blas_thread
 def tune(known: Known, hidden: tuple[int, ...], hyper: Hyperpriors, waves: bool = False) -> Tuned:
-    """Prior, relevances and noise by the evidence of the twin, on the latest rows if many."""
+    """Prior, relevances and noise by the evidence of the twin; of many rows, only the latest are
+    used.
+    """
     family, n_columns = _Family(known.columns, hidden, waves), max(known.columns) + 1
     x, y = known.x[-_TUNED_ROWS:], known.y[-_TUNED_ROWS:]
     room = capacity(len(x))
@@ -221,13 +223,13 @@ def _random_network(drawn: tuple[Params, Params], z: Array) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Twin:
-    """The infinitely wide network with the layers of a network of widths ``hidden``.
+    """The infinitely wide twin of a network with hidden layers of widths ``hidden``.
 
     Parameters
     ----------
     hidden : widths, of which only the number counts.
-    hyperpriors : what is believed of the function before any value. For values with much noise
-        ``Hyperpriors(noise_var=(0.1, 1.0))`` begins nearer to the truth.
+    hyperpriors : what is believed of the function before any value. For noisy values,
+        ``Hyperpriors(noise_var=(0.1, 1.0))`` starts nearer to the truth.
     normalise : whether values are brought near a normal distribution.
     waves : whether a layer of cosines is added to the network.
     """
@@ -402,7 +404,7 @@ class Networks:
 
 @dataclasses.dataclass(frozen=True)
 class FittedNetworks:
-    """Trained members, and which of them are to be followed."""
+    """Trained members, and which of them to use."""
 
     tuned: Tuned
     members: MemberFunctions

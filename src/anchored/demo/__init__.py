@@ -17,7 +17,7 @@ def run(
     open_browser: bool = True,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Serve the demo until Ctrl-C; port 0 takes a free one, ``say`` is told what happens."""
+    """Serve the demo until Ctrl-C; port 0 picks a free port, and ``say`` receives messages."""
     from anchored.demo.server import serve
 
     address = ""

@@ -1,9 +1,9 @@
 """One live picture: an ensemble that trains while its data and settings change.
 
-A `Picture` is immutable. `follow` makes the next one for a scene, keeping what it can;
-`Picture.advanced` trains, `Picture.frame` tells what there is to draw. Rows are padded to a few
-lengths, so adding a point compiles nothing. Compiled programs are kept in a `Programs`, which
-all clients share and which forgets the least used.
+A `Picture` is immutable. `follow` makes the next picture for a scene and reuses what it can.
+`Picture.advanced` trains, and `Picture.frame` returns what to draw. Rows are padded to a few
+lengths, so adding a point compiles nothing. Compiled programs are kept in a `Programs`, which all
+clients share and which forgets the least used.
 """
 
 import dataclasses
@@ -160,7 +160,7 @@ def _compiled_advance(shape: Shape):
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """An ensemble on its way, and the exact answer where there is one."""
+    """An ensemble in training, and the exact answer where there is one."""
 
     scene: Scene
     shape: Shape
@@ -177,7 +177,7 @@ class Picture:
     means: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))  # on the grid
 
     def advanced(self, n_steps: int) -> "Picture":
-        """The picture after some more steps; with none, it is only evaluated again."""
+        """The picture after some more steps; with zero steps, it is only evaluated again."""
         state, objective, means = self.program.advance(self.state, self.data, self.grid, n_steps)
         return dataclasses.replace(
             self,

@@ -1,8 +1,9 @@
-"""Messages of the demo: read, checked against the limits, applied. Nothing here knows the web.
+"""Messages of the demo: they are read, checked against the limits and applied. Nothing here depends
+on the web.
 
-A message is one JSON object. `read` gives a checked `Message` or raises `Refused`, which names
-the field; `applied` gives the scene after it. A scene is all that a client has asked for, so the
-newest one says everything and no queue of messages is needed.
+A message is one JSON object. `read` gives a checked `Message` or raises `Refused`, which names the
+field; `applied` gives the scene after it. A scene contains everything that a client has asked for.
+So only the newest scene counts, and no queue of messages is needed.
 """
 
 import dataclasses
@@ -60,7 +61,7 @@ class Scene:
 
 
 def read(text: str | bytes, scene: Scene | None) -> Message:
-    """The checked message in ``text``, sent while ``scene`` was there."""
+    """The checked message in ``text``, which was sent while ``scene`` was shown."""
     if isinstance(text, bytes):
         raise Refused("message", "A message must be text, not bytes.")
     if len(text) > MESSAGE_BYTES or len(text.encode("utf-8", "replace")) > MESSAGE_BYTES:

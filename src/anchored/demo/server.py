@@ -1,4 +1,4 @@
-"""The demo's web server: one page and one websocket, for this machine unless told otherwise."""
+"""The demo's web server: one page and one websocket; by default for this machine only."""
 
 import asyncio
 import contextlib
@@ -189,7 +189,7 @@ def serve(
     on_listen: Callable[[str], None] | None = None,
     on_warm: Callable[[float], None] | None = None,
 ) -> None:
-    """Serve until interrupted; ``on_listen`` is told the address, ``on_warm`` the seconds.
+    """Serve until interrupted; ``on_listen`` receives the address, and ``on_warm`` the seconds.
 
     Raises OSError if the address is not available.
     """

@@ -1,11 +1,11 @@
 """Clients of the demo and fair shares of the processor.
 
-Each client has a `Session`: the scene it asked for and the picture that follows it. Sessions
-with something to do stand in one queue before as many workers as there are cores; a worker takes
-one short piece of work from the first and sends it to the end again. Programs compile in a thread
-of their own, so nobody waits for the networks of somebody else.
+Each client has a `Session`: the scene it asked for and the picture that follows it. Sessions with
+work to do stand in one queue, and there is one worker for each core. A worker does one short piece
+of work for the first session and sends it to the end of the queue. Programs compile in a separate
+thread, so no client waits for the networks of another.
 
-What clients send is only ever read by `protocol`; nothing of it is run or kept.
+Only `protocol` reads what clients send; none of it is executed or stored.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _log = logging.getLogger("anchored.demo")
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What one server grants."""
+    """The limits of one server."""
 
     sessions: int = 64
     messages_per_second: float = 200.0
@@ -49,7 +49,7 @@ class Limits:
 
 
 class Connection(Protocol):
-    """The way to one client and back."""
+    """The connection to one client."""
 
     async def receive(self) -> str | bytes | None:
         """The next message; None once the client is gone."""

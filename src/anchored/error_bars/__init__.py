@@ -1,1 +1,1 @@
-"""Noise, calibration, folds and health of a fit: what makes error bars hold."""
+"""Noise, calibration, folds and health of a fit."""

@@ -6,19 +6,20 @@ the pooled mean with
     scale^2 = (factor + 1 / M) s^2 + noise_var (1 - 2 / noise_dof)
     1 / dof = share^2 / (M - 1) + (1 - share)^2 / noise_dof
 
-where ``share`` is that of the members' spread in the scale; s^2 / M is what the mean of M is off
-by in any case, so fewer members may be used here than later. Factor, noise and the tails of the
-noise are those of highest likelihood, with weak priors that matter for a few dozen rows only.
+where ``share`` is the share of the members' spread in the scale. The term s^2 / M is the variance
+of the mean of M members, so fewer members may be used here than later. The factor, the noise and
+its tails have the highest likelihood, under weak priors that matter only for a few dozen rows.
 
-A noise level learned from n rows is itself uncertain: about a chi-square of n degrees of freedom,
-which makes normal noise a Student-t of as many. Its 1 / n is added to the noise's own 1 / dof at
-the same scale, so that intervals of few rows are wider. The held-out rows took part in the choice
-of p numbers (the target's mean, the prior by evidence), so they look easier than new ones: as in
-a regression with p parameters, n - p rows are left, and the level is n / (n - p) times as high.
+A noise level learned from n rows is itself uncertain. It follows about a chi-square with n degrees
+of freedom, so normal noise becomes a Student-t with n degrees of freedom. The 1 / n of this
+Student-t is added to the noise's own 1 / dof at the same scale, so intervals from few rows are
+wider. The held-out rows also took part in the choice of p numbers (the target's mean, the prior by
+evidence), so they look easier than new rows. As in a regression with p parameters, n - p rows are
+left, and the level is n / (n - p) times as high.
 
-A variance of few members is itself so noisy that its factor would come out too small, and
-intervals far from the data too narrow. In the fit each s^2 is therefore moderated: drawn towards
-what all rows have in common, as much as their scatter says is chance (Smyth 2004).
+A variance of few members is so noisy that the factor would come out too small, and intervals far
+from the data too narrow. So each s^2 is moderated in the fit: it is drawn towards the common value
+of all rows, by the share of the scatter that is chance (Smyth 2004).
 
 Class probabilities, averaged over the members, are raised to the power 1 / temperature.
 """
@@ -49,7 +50,7 @@ _LOG_TEMPERATURE_SPREAD = 0.5  # deviation of its prior around one, in logs
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """What held-out rows say of the spread and the noise.
+    """What held-out rows say about the spread and the noise.
 
     Attributes
     ----------
@@ -64,7 +65,9 @@ class Calibration:
     noise_dof: float
 
     def learned_from(self, n_rows: float, n_tuned: int = 0) -> "Calibration":
-        """With the uncertainty of a level told by rows to which so many numbers were tuned."""
+        """The same, with the uncertainty of a level that comes from rows to which this many numbers
+        were tuned.
+        """
         n_left = max(n_rows - n_tuned, n_rows / 2)
         in_dof = min(1 / self.noise_dof + 1 / n_left, 1 / _LEAST_DOF)
         scale2 = self.noise_var * (1 - 2 / self.noise_dof) * n_rows / n_left
@@ -148,8 +151,10 @@ def log_losses(probabilities: np.ndarray, labels: np.ndarray, temperature: float
 def moderated(members: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
     """Variance of the members at each row, moderated, and its degrees of freedom.
 
-    If true variances are scaled inverse chi-squares, log s^2 scatters by trigamma of half the
-    degrees of freedom of s^2 and of theirs; the latter and the scale follow from its moments.
+    Assume that true variances are scaled inverse chi-squares. The variance of log s^2 is then a sum
+    of two trigammas: one of half the degrees of freedom of s^2, and one of half those of the true
+    variances. From the moments of log s^2 follow the degrees of freedom of the true variances, and
+    their scale.
     """
     dof = len(members) - 1
     variance = np.maximum(members.var(axis=0, ddof=1), _TINY)

@@ -1,7 +1,7 @@
-"""Rows held out of some members, and what those members say of them.
+"""Rows held out of some members, and what those members predict for them.
 
-A member of a fold is one of the ensemble's members as it would be without the rows of its fold: it
-has that member's anchor, noise and first draw.
+A member of a fold is one of the ensemble's members, trained without the rows of the fold. It has
+the same anchor, noise and initial draw.
 """
 
 from collections.abc import Sequence
@@ -36,11 +36,12 @@ def plan_folds(
     many_rows: int,
     labels: np.ndarray | None = None,
 ) -> Folds | None:
-    """Every row once, in folds of ``n_each`` members, or a fifth of many rows, for ``n_many``.
+    """Folds that hold out every row once, with ``n_each`` members each; of many rows, one fold of a
+    fifth, with ``n_many`` members.
 
     Rows must come in random order. A group is held out as a whole; if there is only one group, no
-    row is held out. The rows of each of ``labels`` [row] are shared out evenly, unless there are
-    groups.
+    row is held out. The rows of each label in ``labels`` [row] are spread evenly over the folds,
+    unless there are groups.
     """
     if n_rows < LEAST_ROWS:
         return None
@@ -69,7 +70,7 @@ def _of_many(n_rows: int, held: np.ndarray, n_members: int) -> Folds:
 def without_rows(key: Array, model: Any, members: Sequence[int], folds: Folds, **how) -> Ensemble:
     """The ensemble's ``members`` (numbers) as they would be without the rows of ``folds``.
 
-    ``key`` and ``model`` (network, prior, likelihood, data) are those they were trained with;
+    ``key`` and ``model`` (network, prior, likelihood, data) are those that they were trained with;
     ``how`` are other arguments of `fit_ensemble`.
     """
     numbers = numbers_in_folds(members, folds)
@@ -77,10 +78,10 @@ def without_rows(key: Array, model: Any, members: Sequence[int], folds: Folds, *
 
 
 def numbers_in_folds(members: Sequence[int], folds: Folds) -> list[int]:
-    """Which of the ensemble's ``members`` each member of ``folds`` is.
+    """For each member of ``folds``, the one of the ensemble's ``members`` that it repeats.
 
-    Members come in pairs of opposite noise: of each pair a fold takes one before it takes the
-    other.
+    Members come in pairs of opposite noise. A fold takes one member of each pair before it takes a
+    second one.
     """
     order = sorted(members, key=lambda j: (j % 2, j))
     of_member = folds.of_member
@@ -89,7 +90,7 @@ def numbers_in_folds(members: Sequence[int], folds: Folds) -> list[int]:
 
 
 def starts(others: Ensemble, members: Sequence[int], folds: Folds) -> Params | None:
-    """Parameters [member, ...] of ``members`` as they are without the rows of the only fold.
+    """Parameters [member, ...] of ``members`` trained without the rows of the only fold.
 
     None if one of them diverged.
     """
@@ -99,10 +100,10 @@ def starts(others: Ensemble, members: Sequence[int], folds: Folds) -> Params | N
 
 
 def extended(folds: Folds, n_new: int, groups: np.ndarray | None = None) -> Folds:
-    """With ``n_new`` rows behind those there are; ``groups`` [row] are of all rows, old and new.
+    """The folds with ``n_new`` more rows; ``groups`` [row] are of all rows, old and new.
 
-    New rows are shared out among the folds as the old ones are. Those of a group that is known are
-    where the others of it are.
+    New rows are spread over the folds as the old ones were. New rows of a known group join the fold
+    of that group.
     """
     n_old, n_folds = len(folds.of_row), int(np.max(folds.of_member)) + 1
     unit = n_old + np.arange(n_new)
@@ -124,7 +125,7 @@ def extended(folds: Folds, n_new: int, groups: np.ndarray | None = None) -> Fold
 def predict_held_out(
     others: Ensemble, folds: Folds, x: np.ndarray | HostRows, least: int
 ) -> HeldOut | None:
-    """What the members of each fold say of its rows.
+    """What the members of each fold predict for its rows.
 
     Members that diverged are missing from ``others``; folds left with fewer than ``least`` are
     passed over, and all others speak with as many members as the smallest. None if none is left.

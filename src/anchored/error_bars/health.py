@@ -1,7 +1,7 @@
 """What is wrong with a fitted ensemble, in words, each with its repair.
 
-Training that diverged or did not settle is told by its own warnings; these are the faults that
-numbers of training do not show.
+Training that diverged or did not settle has its own warnings. The faults here do not show in the
+numbers of training.
 """
 
 import warnings
@@ -28,7 +28,7 @@ def report(*found: str | None) -> None:
 
 
 def collapsed_members(means: np.ndarray, member_ids: tuple[int, ...]) -> str | None:
-    """Members [member, row, out] that say the same for every row while others do not."""
+    """Members [member, row, out] that predict the same for every row while others do not."""
     varied = means.std(axis=1).max(axis=-1)
     usual = np.median(varied)
     dead = [member_ids[j] for j in np.flatnonzero(varied < _DEAD * usual)]
@@ -41,7 +41,7 @@ def collapsed_members(means: np.ndarray, member_ids: tuple[int, ...]) -> str | N
 
 
 def prior_at_the_end(first_var: float) -> str | None:
-    """A prior variance at the end of its range: the evidence would go on."""
+    """A prior variance at the end of its range: the evidence asks for one beyond it."""
     least, most = FIRST_VAR_RANGE
     if least * _AT_THE_END < first_var < most / _AT_THE_END:
         return None
@@ -74,7 +74,9 @@ def prior_conflict(twin: Twin, x, y, weight, first_var: float, noise_var) -> str
 
 
 def penalty_dominates(left: np.ndarray, expected: np.ndarray) -> str | None:
-    """Shares of the variance of training targets [out]: left by members, and noise by evidence."""
+    """Shares of the variance of training targets [out]: unexplained by members, and noise by
+    evidence.
+    """
     learned, signal = 1 - left, 1 - expected
     behind = (signal > _LEAST_TO_LEARN) & (learned < _LEAST_LEARNED * signal)
     if not behind.any():

@@ -36,7 +36,9 @@ _BATCH_SIZES, _ROWS_PER_BATCH_ROW = (64, 1_024), 20
 
 
 class Learned(NamedTuple):
-    """The noise, and its shape at each held-out row by networks that did not see the row."""
+    """The noise, and its shape at each held-out row, predicted by networks that did not see the
+    row.
+    """
 
     noise: Noise
     unseen: np.ndarray  # [batch]; ones if the noise is the same everywhere
@@ -52,11 +54,12 @@ def learn_noise(
     n_tuned: int = 0,
     checkpoint: Checkpoint | None = None,
 ) -> Learned:
-    """From held-out rows: inputs, member means [member, batch], targets and weights [batch].
+    """Learn the noise from held-out rows: inputs, member means [member, batch], targets and weights
+    [batch].
 
-    ``family`` is that of the predictives to come, on which the width of intervals depends;
-    ``n_tuned`` numbers were chosen with these rows in sight; ``checkpoint`` is where the training
-    is kept.
+    ``family`` is the family of the later predictives, which affects the width of intervals.
+    ``n_tuned`` is how many numbers were chosen with these rows in sight. ``checkpoint`` is where
+    the training is kept.
     """
     told = members, y, weight, family, n_tuned
     same = np.ones(len(y))
@@ -85,8 +88,8 @@ def with_level(
 ) -> Noise:
     """The noise of a known shape: its level, its tails and the width of intervals.
 
-    ``unseen`` is the shape at the held-out rows by what did not see them; the rest is as in
-    `learn_noise`.
+    ``unseen`` is the shape at the held-out rows, predicted by networks that did not see them; the
+    rest is as in `learn_noise`.
     """
     fitted, n_rows = calibrate(members, y, weight, unseen), weight.sum()
     seen = fitted.learned_from(n_rows)

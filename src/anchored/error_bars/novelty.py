@@ -1,4 +1,4 @@
-"""What counts as much disagreement of the members: what few usual rows exceed."""
+"""How much disagreement of the members is unusual: a value that few usual rows exceed."""
 
 import numpy as np
 
@@ -7,5 +7,7 @@ _USUAL = 0.99  # share of rows that count as usual
 
 
 def usual(disagreement: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """What one row in a hundred exceeds, for each measure of ``disagreement`` [row, measure]."""
+    """The value that one row in a hundred exceeds, for each measure of ``disagreement`` [row,
+    measure].
+    """
     return np.quantile(disagreement, _USUAL, axis=0, weights=weight, method="inverted_cdf")

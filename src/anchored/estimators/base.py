@@ -108,7 +108,7 @@ class AnchoredEstimator(TakesRows):
 
     @property
     def novelty_scale_(self) -> np.ndarray | None:
-        """The disagreement of members that only one held-out row in a hundred exceeds."""
+        """The disagreement of members that one held-out row in a hundred exceeds."""
         return self.model_.novelty_scale
 
     @property

@@ -53,13 +53,14 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     temperature that corrects them: five folds of three members (one fold of five members from 5,000
     rows on, no fold below 10 rows). The evidence of the infinitely wide network chooses the prior
     variance (Laplace's approximation, one class against the rest, at most 500 rows). From 500 rows
-    on, short trials on held-out rows decide between one hidden layer with this variance or a fifth
-    of it, none, and two hidden layers with 4 % or twice of it; with fewer rows, or if all are of
-    one group, the evidence decides between one and none. (A network that is given keeps its layers;
-    only the variance is chosen.) Training takes 3,000 steps of Adam, and from 6,000 rows on half as
-    many as there are rows, but at most 5,000; twice as many from 500 rows on if nothing was tried.
-    Below 50 rows it takes up to 30,000 steps, in the units of the parameters, and stops early when
-    no member improves any more.
+    on, short trials on held-out rows compare five models: one hidden layer with this variance or a
+    fifth of it, no hidden layer, and two hidden layers with 4 % of it or twice as much. With fewer
+    rows, or if all are of one group, the evidence decides between one hidden layer and none. (A
+    network that is given keeps its layers; only the variance is chosen.) Training takes 3,000 steps
+    of Adam. From 6,000 rows on, it takes half as many steps as there are rows, but at most 5,000.
+    From 500 rows on, it takes twice as many if no models were compared. Below 50 rows it takes up
+    to 30,000 steps, in the units of the parameters, and stops early when no member improves any
+    more.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class AnchoredClassifier(ClassifierMixin, AnchoredEstimator):
     max_seconds, random_state, verbose, optimiser, dtype, warm_start : as in `AnchoredRegressor`.
     checkpoint, executor : as in `AnchoredRegressor`.
     augment : a function ``augment(rng, x)`` that changes each training batch at random; it gets a
-        NumPy generator and inputs [row, ...] as they were given.
+        NumPy generator and inputs [row, ...] as the user gave them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A fitted regressor beside its own exact limit."""
+"""Compares a fitted regressor with its own exact limit."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _OUTSIDE = 3.0  # times as far from the mean of the training rows is far from th
 
 
 def with_gp(estimator: Any, X, dist: Predictive | None = None) -> GPComparison:
-    """The regressor's predictive at ``X`` and further out, and that of its Gaussian process."""
+    """The predictives of the regressor and of its Gaussian process, at ``X`` and further out."""
     x = estimator._standardised(X)
     if estimator.noise_var_ is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What estimators do by default: the network, its prior, and the schedule of training."""
+"""The defaults of the estimators: the network, its prior, and the schedule of training."""
 
 import dataclasses
 import math

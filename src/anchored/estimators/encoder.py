@@ -14,9 +14,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Turns numbers, yes and no, categories, dates and missing cells into numeric features.
 
     `AnchoredRegressor` and `AnchoredClassifier` encode data frames themselves, with a feature for
-    new levels; use this class for other models and in pipelines. Numbers stay as they are, and
-    missing ones get the median. Categories get a feature for each frequent level and one for all
-    others, new levels among them; dates become days and the time of year, week and day.
+    new levels. Use this class for other models and in pipelines. Numbers stay as they are, and
+    missing ones get the median. Categories get a feature for each frequent level, and one for all
+    other levels, including new ones. Dates become days and the time of year, week and day.
     Identifiers, free text and constants are left out.
 
     Parameters

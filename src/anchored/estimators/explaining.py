@@ -1,8 +1,9 @@
 """`explain`: Shapley values of the mean and of both parts of the variance, column by column.
 
-Cells of background rows, a sample of those that the model knows, stand for "not known". What
-is explained is what `predict_dist` gives at the row: its mean, its epistemic and its aleatoric
-variance; for classes the probabilities, the mutual information and the rest of the entropy.
+Background rows are a sample of the rows that the model knows. Their cells stand for "not known".
+The explained values are those that `predict_dist` gives at the row: its mean, its epistemic and its
+aleatoric variance. For classes they are the probabilities, the mutual information and the rest of
+the entropy.
 """
 
 from typing import Any, NamedTuple

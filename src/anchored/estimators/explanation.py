@@ -1,4 +1,4 @@
-"""Why predictions are what they are: one record for some rows, and its words."""
+"""Explains predictions: one record for some rows, and the text made from it."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ def report_failures(
 ) -> None:
     """Warn of members that diverged and, if the schedule ``may_be_short``, were still improving.
 
-    If the ensemble continued from ``others``, which are its members of these ``numbers``, those
+    If the ensemble continued from ``others`` (its members with these ``numbers``), the ``others``
     are the ones that took the whole ``schedule``.
     """
     judged = ensemble if others is None else others

@@ -1,4 +1,4 @@
-"""What users hand to the estimators as ``X``, as features: data frames are encoded, arrays are not.
+"""Turns the ``X`` of users into features: data frames are encoded, arrays are not.
 
 A data frame (pandas, polars, Arrow, or a `Table`) goes through an `Encoder` that is fitted with
 the model. Names and numbers of columns are checked as scikit-learn does it.
@@ -35,7 +35,7 @@ class Encoded(np.ndarray):
 
 
 def fit_inputs(estimator, X, y, sample_weight=None) -> Inputs:
-    """Features of training rows; of a frame also the encoder, made from rows that count."""
+    """Features of training rows; for a frame also the encoder, from rows of positive weight."""
     if isinstance(X, Streamed):
         estimator.feature_names_in_ = np.array(X.columns, dtype=object)
         estimator.n_features_in_ = len(X.columns)
@@ -75,7 +75,7 @@ def _signals(estimator, y, sample_weight, n_rows: int) -> Signals | None:
 def encoded_inputs(estimator, X, encoder: Encoder, columns, training: bool = False) -> np.ndarray:
     """Features of later rows, for an estimator that was fitted on a frame of ``columns``.
 
-    Rows are to be predicted or, in ``training``, to be added.
+    The rows will be predicted or, with ``training``, added to the training rows.
     """
     if isinstance(X, Encoded):
         return np.asarray(X)

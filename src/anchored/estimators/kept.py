@@ -1,6 +1,6 @@
 """What a fit keeps in memory, so that rows can be added without a new fit.
 
-Nothing of this is in a file: files hold no training rows.
+None of this goes into a file, because files hold no training rows.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, X, y, sample_weight=None, groups=None) -> "Known":
-        """Copies, so that what the user does to the arrays later changes nothing."""
+        """Copies, so that later changes to the user's arrays have no effect."""
         weight = None if sample_weight is None else np.array(sample_weight, np.float64)
         return cls(_copied(X), np.array(y), weight, None if groups is None else np.array(groups))
 
@@ -45,7 +45,7 @@ class Known(NamedTuple):
         return sum(leaf.size for leaf in jax.tree.leaves(self.x))
 
     def joined(self, later: "Known") -> "Known":
-        """These rows and others behind them."""
+        """These rows, followed by others."""
         if (self.groups is None) != (later.groups is None):
             raise ValueError(
                 "`groups` must be given for all rows or for none; earlier rows came "
@@ -68,7 +68,7 @@ class Known(NamedTuple):
         return Known(x, self.y[rows], weight, groups)
 
     def thinned(self, n_rows: int) -> "Known":
-        """A random sample of rows that weighs as much as all of them."""
+        """A random sample of the rows, with weights that add up to those of all rows."""
         rows = np.sort(np.random.default_rng(0).permutation(self.n_rows)[:n_rows])
         some = self.take(rows)
         weight = np.ones(self.n_rows) if self.weight is None else self.weight
@@ -135,7 +135,7 @@ class Prepared(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """What is known once the model is made of trained members."""
+    """What is known once the model has been made from trained members."""
 
     prepared: Prepared
     scores: "Scores | None"  # of held-out rows

@@ -1,8 +1,8 @@
-"""`AnchoredRegressor(likelihood=...)`: any likelihood, with predictives of samples.
+"""`AnchoredRegressor(likelihood=...)`: any likelihood, with predictives made of samples.
 
 Targets are standardised if the likelihood has ``standardised(mean, scale)``; else they stay as they
-are. The prior variance is that of highest evidence if the standardised targets were Gaussian, which
-shows how fast the function changes; the likelihood itself describes the noise.
+are. The prior variance has the highest evidence for standardised targets treated as Gaussian. This
+evidence shows how fast the function changes; the likelihood itself describes the noise.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ def trained_on(likelihood: Any, sampled: Sampled) -> Any:
 
 
 def targets(estimator: Any, rows: Rows, one_target: bool) -> tuple[Rows, Rows, Sampled]:
-    """Rows to train on, rows with standardised targets, and what is to be remembered."""
+    """Rows to train on, rows with standardised targets, and the scales to keep."""
     scaler = Standardiser.fit(rows.y, rows.weight)
     ordinary = rows._replace(y=scaler.forward(rows.y))
     standardises = hasattr(estimator.likelihood, "standardised")
@@ -46,7 +46,7 @@ def targets(estimator: Any, rows: Rows, one_target: bool) -> tuple[Rows, Rows, S
 
 
 def n_outputs(estimator: Any, n_targets: int, rows: Rows) -> int:
-    """As many as the likelihood reads, or as the network of the user's own has."""
+    """Number of outputs: as many as the likelihood reads, or as the user's own network has."""
     likelihood = estimator.likelihood
     if hasattr(likelihood, "n_outputs"):
         return likelihood.n_outputs(n_targets)

@@ -1,4 +1,4 @@
-"""Progress bars, shown only when asked for."""
+"""Progress bars, shown only on request."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -54,9 +54,9 @@ class AnchoredRegressor(RegressorMixin, AnchoredEstimator):
     prior variance, the relevance of each column and the noise used in training, on at most 1,000
     rows. From 50 rows on, a column with many values also gets ramps between its quantiles, so that
     the networks can bend along it if the evidence supports that: 8 ramps, and with more than 1,800
-    rows up to 64. Where straight lines (or sums of ramps) have a higher evidence than a hidden
-    layer, the networks have no hidden layer. This is not tried if you give ``likelihood``,
-    ``settings``, or ``prior`` as a number or a `Prior`.
+    rows up to 64. If straight lines (or sums of ramps) have a higher evidence than a hidden layer,
+    the networks have no hidden layer. This is not tried if you give ``likelihood``, ``settings``,
+    or ``prior`` as a number or a `Prior`.
 
     Training takes 3,000 steps of Adam below 500 rows, and 6,000 with more. Steps are in units of
     the prior's scale, and the learning rate falls evenly from 0.03 to zero. Below 50 rows or with

@@ -1,4 +1,4 @@
-"""Training rows as an estimator hands them to the core."""
+"""Training rows in the form that an estimator passes to the core."""
 
 from typing import Any, NamedTuple
 
@@ -22,13 +22,13 @@ class Rows(NamedTuple):
         return self.x[:n]
 
     def with_inputs(self, n: int) -> "Rows":
-        """The first ``n`` inputs of each row: all of them, or those that are no ramps."""
+        """The first ``n`` inputs of each row: either all inputs, or all but the ramps."""
         if n == self.x.shape[1]:
             return self
         return self._replace(x=self.x[:, :n], standardiser=self.standardiser.without_ramps())
 
     def unread(self, n: int) -> Any:
-        """The same, still unread if they stay where they are."""
+        """The same inputs; rows that stay in a file are not read yet."""
         return self.x.take(slice(n)) if isinstance(self.x, HostRows) else self.x[:n]
 
 

@@ -20,7 +20,7 @@ _FILE = "features.float32"
 
 @contextmanager
 def opened_rows(estimator: Any, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    """Inputs and targets; of files, ``y`` is the name of the target column."""
+    """Inputs and targets; if ``X`` names files, ``y`` is the name of the target column."""
     if not is_stream(X):
         yield X, y
         return

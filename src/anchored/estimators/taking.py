@@ -1,4 +1,4 @@
-"""Inputs and targets of users as rows that networks take, in training and later."""
+"""Turns inputs and targets of users into rows for networks, in training and later."""
 
 import dataclasses
 from typing import Any
@@ -41,7 +41,7 @@ _SCALE_ROWS = 200_000  # whose scales stand for those of more rows than memory h
 
 
 class TakesRows(Defaults):
-    """Checks what users give, and standardises it."""
+    """Checks the user's inputs and targets, and standardises them."""
 
     n_members: int
     dtype: str

@@ -1,4 +1,6 @@
-"""Targets of a regressor as members are trained on them, and what held-out rows say about them."""
+"""Targets of a regressor in the form that members are trained on, and what held-out rows say about
+them.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -24,14 +26,14 @@ LOOKED_AT = 20_000  # training rows on which residuals and health are looked at
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Targets:
-    """How targets become those that members are trained on.
+    """How targets are turned into those that members are trained on.
 
     Attributes
     ----------
     one_target : whether they came without an axis of outputs.
     warp, scaler : the scale they are predicted on, and their mean and deviation there.
     noise_given : whether the noise was given rather than learned.
-    n_tuned : numbers that were chosen with all rows in sight.
+    n_tuned : how many numbers were chosen with all rows in sight.
     learned : the noise of each output, its values at rows [row], NaN of rows that were not held
         out (of rows that stay in a file, at held-out rows alone); None before it is learned.
     """
@@ -55,7 +57,7 @@ class Targets:
         family: str,
         place: Place,
     ) -> "Found":
-        """The noise and the scale of the target, by held-out rows if there are some.
+        """The noise and the scale of the target, learned from held-out rows if there are any.
 
         ``place`` says where a training of this name is kept.
         """

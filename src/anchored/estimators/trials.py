@@ -1,12 +1,12 @@
-"""Choose among models of classes by rows held out of short trials.
+"""Chooses a model for classes by short trials, judged on held-out rows.
 
-The evidence of a regression is exact. That of classes is an approximation on few rows; it tends to
-choose too wide a prior, and it may not show that another number of layers helps. So members of each
-candidate are trained for half of the usual steps without a fifth of the rows, and those rows
-decide. The first candidate has the prior of highest evidence, and another must be clearly better:
-held-out rows judge probabilities alone, and under a tight prior members are too much alike. The fit
-then takes as many steps as a trial: with more, a wide prior may fit more closely than the trial has
-shown to be of use.
+The evidence of a regression is exact. The evidence for classes is an approximation on few rows. It
+tends to choose too wide a prior, and it may not show that another number of layers helps. So
+members of each candidate are trained for half of the usual steps without a fifth of the rows, and
+those rows decide. The first candidate has the prior of highest evidence. Another candidate must be
+clearly better, because held-out rows judge only probabilities, and under a tight prior members are
+too similar. The fit then takes as many steps as a trial. With more steps, a wide prior may fit more
+closely than the trial has shown to be useful.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ _STANDARD_ERRORS = 1.0  # by which another candidate must be better
 
 
 class Candidate(NamedTuple):
-    """A model, and the rows as it takes them."""
+    """A candidate model, and the rows in the form that it takes."""
 
     model: Any  # network, prior, likelihood, data
     rows: Rows
@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
 
 
 def plan(rows: Rows) -> Folds | None:
-    """Which rows are to decide; None if they are too few, or all of one group."""
+    """The rows that decide; None if there are too few, or if all are of one group."""
     if len(rows.y) < LEAST_ROWS:
         return None
     n_folds = n_each = 2  # of fewer rows, of which there are none
@@ -61,7 +61,7 @@ def best(
     on_check: OnCheck | None = None,
     place: Callable[[str], Checkpoint | None] = lambda name: None,
 ) -> Candidate:
-    """The first candidate, or another that is clearly better than the best before it.
+    """The first candidate, or a later one that is clearly better than the best one before it.
 
     The rows of ``folds`` decide; ``place`` says where a training of this name is kept.
     """

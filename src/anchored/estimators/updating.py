@@ -1,11 +1,11 @@
 """Rows that come later: members continue from where they are.
 
-An update standardises the new rows as the old ones were, appends them, and trains the members and
-those of the folds some steps more on all rows. The noise, the temperature and the correction of
-quantiles are then learned again from held-out rows, new ones among them; where the noise is larger
-stays as it was learned. A prior, the noise of training and an encoding that were chosen from few
-rows are chosen again, by a fit to all rows, when there are half as many rows again, or when the new
-ones have new levels or are less likely than held-out rows were by more than chance.
+An update standardises the new rows as the old ones were, appends them, and trains the members, and
+those of the folds, for some more steps on all rows. The noise, the temperature and the correction
+of quantiles are then learned again from held-out rows, new ones among them; the map of where the
+noise is larger stays as it was. A fit to all rows chooses the prior, the noise of training and the
+encoding again in three cases: if there are 1.5 times as many rows as at the last choice, if new
+rows have new levels, or if they are less likely than held-out rows were by more than chance.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""Checks of what users hand to the estimators, each with a message that names the repair."""
+"""Checks of the users' arguments, each with a message that names the repair."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def positive(argument: str, value, need: str = 'a positive number or "auto"') ->
 
 
 def check_tokens(network, x: np.ndarray) -> np.ndarray:
-    """Word numbers must be whole and inside the network's vocabulary, if it says one."""
+    """Numbers of words must be whole, and inside the network's vocabulary if it states one."""
     most = getattr(network, "vocabulary", np.inf)
     if not np.issubdtype(x.dtype, np.integer) or x.min() < 0 or x.max() >= most:
         raise ValueError(
@@ -31,7 +31,7 @@ def check_tokens(network, x: np.ndarray) -> np.ndarray:
 
 
 def check_finite(x: np.memmap) -> None:
-    """Refuse inputs of a file that are not finite, reading it from end to end."""
+    """Read all inputs of a file, and refuse them if any is not finite."""
     if x.dtype.kind == "f" and not all(np.isfinite(part).all() for part in spans(x)):
         raise ValueError("Input X contains NaN or infinity; leave such rows out.")
 

@@ -1,15 +1,16 @@
-"""The prior variance and the noise of a network without a twin, by draws from its own prior.
+"""Chooses the prior variance and the noise of a network without a twin, by draws from its own
+prior.
 
-The infinitely wide twin of such a network is not known, but its prior is: functions f_d with
-parameters drawn from it have the covariance
+Such a network has no known infinitely wide twin, but it has a prior. Functions f_d whose parameters
+are drawn from this prior have the covariance
 
     K = average of f_d f_d' over draws
 
-at some rows. The evidence of a Gaussian process with this covariance is highest at the prior
-variance of the input layer, and the noise, that suit the rows. It is never that of another network.
-Draws use the same random numbers for all variances, so that differences of the evidence are not
-those of the draws. Slow networks get fewer draws at fewer rows. Very slow ones keep variance 1, and
-only their noise is chosen.
+at some rows. The chosen prior variance of the input layer and the chosen noise have the highest
+evidence of a Gaussian process with this covariance. The evidence of another network is never used.
+Draws use the same random numbers for all variances, so differences of the evidence are not due to
+the draws. Slow networks get fewer draws, at fewer rows. Very slow ones keep variance 1, and only
+their noise is chosen.
 """
 
 import dataclasses
@@ -40,7 +41,7 @@ _FIRST_VARS = np.geomspace(0.1, 1_000, 9)  # within what a twin may choose
 
 
 class Chosen(NamedTuple):
-    """What suits the rows best, in standardised units."""
+    """The prior variance and the noise that suit the rows best, in standardised units."""
 
     first_var: float
     noise_var: np.ndarray  # [out]
@@ -56,7 +57,7 @@ class Effort(NamedTuple):
 
 
 def effort_of(network: Network, prior: Prior, x: np.ndarray) -> Effort:
-    """What a network on rows like ``x`` can be asked for."""
+    """The number of draws and rows that a network is fast enough for, on rows like ``x``."""
     row = jax.ShapeDtypeStruct((1, *x.shape[1:]), _held_as(x))
     cost: Any = jax.jit(network.apply).lower(prior.mean, row).cost_analysis()
     flops = float((cost or {}).get("flops", 0.0))
@@ -75,7 +76,7 @@ class PriorFamily:
 
     @classmethod
     def of(cls, unit: Prior, four: Prior) -> "PriorFamily":
-        """From the prior at first_var = 1 and that at 4."""
+        """Made from the priors at first_var = 1 and at 4."""
         ratio = jax.tree.map(lambda a, b: jnp.log2(b / a), unit.scale, four.scale)
         return cls(unit, ratio)
 

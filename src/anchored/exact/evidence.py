@@ -1,12 +1,12 @@
 """Choose the prior and the noise by the evidence of the infinite-width twin.
 
-This is the paper's own way of tuning (appendix E), by gradient instead of a grid: the
-exact GP that the network tends to has a marginal likelihood, and its maximum over the
-input layer's variance and the noise needs no training and no validation data. So does the
-relevance of each column of a table, a factor on the variance of its weights: columns that tell
-nothing get a small one. Where the rows say little of a column, its relevance stays near one.
-For classes the evidence is Laplace's approximation, one class against the rest; their relevances
-are those of a regression of the labels.
+This is the paper's own way of tuning (appendix E), by gradient instead of a grid: the exact GP that
+the network tends to has a marginal likelihood. Its maximum over the input layer's variance and the
+noise needs no training and no validation data. The relevance of each column of a table, a factor on
+the variance of its weights, is chosen in the same way. Columns without information get a small
+relevance. If the rows say little about a column, its relevance stays near one. For classes the
+evidence is Laplace's approximation, one class against the rest; their relevances are those of a
+regression of the labels.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ _START = (10.0, 0.1)
 
 
 class Tuned(NamedTuple):
-    """Where the evidence is highest, in standardised units."""
+    """The values of highest evidence, in standardised units."""
 
     first_var: float
     noise_var: np.ndarray  # [out]
@@ -56,7 +56,7 @@ class Tuned(NamedTuple):
 
 
 class TunedClasses(NamedTuple):
-    """Where the evidence of classes is highest, averaged over one class against the rest."""
+    """The values of highest evidence for classes, averaged over one class against the rest."""
 
     first_var: float
     relevance: np.ndarray  # [feature], as in `Tuned`
@@ -104,7 +104,7 @@ class Twin:
         return dataclasses.replace(self, hidden=())
 
     def relevance(self, by_column):
-        """The relevance of each feature from that of each column."""
+        """The relevance of each feature, which is that of its column."""
         of_feature = by_column if self.columns is None else by_column[np.array(self.columns)]
         return of_feature * (self.n_features / (self.n_features - self.n_ramps))
 
@@ -125,7 +125,8 @@ def tune_regression(
     relevances: bool = False,
     may_be_straight: bool = False,
 ) -> Tuned:
-    """Maximise the evidence over what is not given: ``first_var``, ``noise_var`` or both.
+    """Maximise the evidence over the values that are not given: ``first_var``, ``noise_var`` or
+    both.
 
     With ``relevances``, also over the relevances of the columns, if there are enough rows. If it
     ``may_be_straight``, also over the twin without hidden layers. Ramps are left out, and have no
@@ -272,7 +273,7 @@ def class_surprise(log_first_var: float) -> float:
 
 
 def largest_classes(labels: np.ndarray) -> np.ndarray:
-    """Classes by their number of rows, the largest first."""
+    """Classes in the order of their number of rows, the largest first."""
     classes, counts = np.unique(labels, return_counts=True)
     return classes[np.argsort(-counts)]
 

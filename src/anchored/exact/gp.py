@@ -32,8 +32,8 @@ _BLOCK_ROWS = 4_096  # rows predicted at a time
 def twin(network: Network, prior: Prior) -> Kernel:
     """The kernel of ``network`` with its hidden layers infinitely wide, under ``prior``.
 
-    Needs a zero-mean prior whose scale is uniform in each leaf (the input layer's weights
-    may differ by feature), because only then does the limit have a known kernel.
+    The prior must have zero mean and one scale in each leaf (the input layer's weights may differ
+    by feature). Only then does the limit have a known kernel.
     """
     if not isinstance(network, MLP):
         raise TypeError(
@@ -111,7 +111,8 @@ def condition(kernel: Kernel | Sum, x, y, noise_var, weight=None) -> GP:
 
 
 def leave_one_out(kernel: Kernel, x, y, noise_var, weight=None) -> tuple[np.ndarray, np.ndarray]:
-    """Residual and variance [batch] of each target given all others, noise included.
+    """Residual and variance [batch] of each target, given all other targets, with the noise
+    included.
 
     In closed form, for one output: a_i / C^-1_ii and 1 / C^-1_ii with a = C^-1 y.
     """

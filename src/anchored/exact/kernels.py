@@ -4,9 +4,9 @@ For a hidden layer with pre-activation covariance k, the next one's is
 
     bias_var + weight_var * fan_in * E[phi(z) phi(z')],   (z, z') ~ N(0, k)
 
-and the expectation is closed-form for ReLU and leaky ReLU (Cho and Saul 2009; Tsuchida et
-al. 2018) and for erf (Williams 1996). Everything is one array expression; call it with
-64-bit types enabled (`gp` does), noise variances of 1e-7 need them.
+and the expectation is closed-form for ReLU and leaky ReLU (Cho and Saul 2009; Tsuchida et al. 2018)
+and for erf (Williams 1996). Everything is one array expression. Call it with 64-bit types enabled,
+as `gp` does: noise variances of 1e-7 need them.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from anchored.typing import Array, Number
 
 @dataclasses.dataclass(frozen=True)
 class Rectifier:
-    """phi(z) = slope * z below zero and z above: slope 0 is ReLU."""
+    """phi(z) is slope * z below zero and z above; slope 0 is ReLU."""
 
     slope: float = 0.0
 

@@ -5,13 +5,13 @@ With prior N(mu_prior, S_prior) and parameter likelihood of precision P and mean
     S_post = (S_prior^-1 + P)^-1,   mu_post = S_post (S_prior^-1 mu_prior + P mu_like)
 
 Anchors drawn from the prior give MAP solutions of mean mu_post and covariance
-S_post S_prior^-1 S_post (corollary 1). Exactness needs anchors of covariance
+S_post S_prior^-1 S_post (corollary 1). Exact draws need anchors of covariance
 S_prior + S_prior P S_prior (theorem 1).
 
 In units of the prior, where S_post has eigenvalues l in [0, 1], that covariance has eigenvalues
-l^2. All else follows. Variance is lost wherever 0 < l < 1 (lemma 1). Axes are kept in these
-units (lemma 2). Directions that the data leave alone (l = 1) or fix (l = 0) are exact (theorems 3
-and 4).
+l^2. All else follows. Variance is lost wherever 0 < l < 1 (lemma 1). Principal axes do not change
+in these units (lemma 2). Directions that the data do not inform (l = 1) or fix (l = 0) are exact
+(theorems 3 and 4).
 
 Numbers and theorems are those of Pearce et al. (2020), "Uncertainty in Neural Networks:
 Approximately Bayesian Ensembling", appendix A.
@@ -53,7 +53,7 @@ class Bias(NamedTuple):
 
     @property
     def correlation_excess(self) -> np.ndarray:
-        """Growth of each correlation's magnitude.
+        """By how much the magnitude of each correlation grows.
 
         It is never negative for two parameters with a diagonal prior (theorem 2). With three
         parameters or more, or with a correlated prior, it can be negative.

@@ -1,9 +1,10 @@
-"""Whether a target is better predicted on a logarithmic scale, by rows held out one at a time.
+"""Decides whether a target is better predicted on a logarithmic scale, by rows held out one at a
+time.
 
 On each scale the infinitely wide network is tuned by its evidence, and every row is predicted from
-all others in closed form. A Student-t is fitted to these errors, so that single outliers do not
-decide. The scales are compared by the density of the target in its own units, which takes the
-slope of the scale with it.
+all others in closed form. A Student-t is fitted to the errors of these predictions, so that single
+outliers do not decide. The scales are compared by the density of the target in its own units; this
+density includes the slope of the scale.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ _USUAL_DOF = 10.0
 
 
 def candidates(y: np.ndarray) -> list[Warp]:
-    """Scales for targets [row]; none if there are negative ones, or if none is large."""
+    """Scales for targets [row]; an empty list if a target is negative, or if none is large."""
     if len(y) < LEAST_ROWS or y.min() < 0 or not y.max() > 0:
         return []
     if y.max() < _LEAST_RATIO * np.median(y[y > 0]):

@@ -1,8 +1,8 @@
 """Scores of predictions against what was observed: arrays in, numbers out.
 
-The first argument is a `Predictive`, a pair ``(mean, std)`` of arrays, which means a normal, or
-an array of draws [draw, batch] or [draw, batch, out]; for classes a `Predictive` or an array of
-probabilities. Each docstring gives the unit, what is good, and what chance alone gives.
+The first argument is a `Predictive`, a pair ``(mean, std)`` of arrays (a normal distribution), or
+an array of draws [draw, batch] or [draw, batch, out]. For classes it is a `Predictive` or an array
+of probabilities. Each docstring gives the unit, what is good, and what chance alone gives.
 """
 
 from anchored.metrics.classes import Reliability as Reliability

@@ -1,7 +1,7 @@
 """Scores of class probabilities: accuracy, calibration, and both together.
 
 The first argument of each is a `Predictive` of classes or an array of probabilities (`inputs`),
-the second the labels [batch] as numbers of its columns.
+and the second is the labels [batch], as column numbers.
 """
 
 from typing import NamedTuple

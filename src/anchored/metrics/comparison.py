@@ -1,4 +1,4 @@
-"""One predictive beside another, usually the exact one."""
+"""Compares one predictive with another, usually the exact one."""
 
 import dataclasses
 

@@ -1,8 +1,8 @@
-"""The arguments of metrics in one form: distributions and targets, classes and labels.
+"""Brings the arguments of metrics into one form: distributions and targets, classes and labels.
 
-A distribution of continuous targets is a `Predictive`, a pair ``(mean, std)`` of arrays, which
-means a normal, or an array of draws [draw, batch] or [draw, batch, out]. Class probabilities are
-a `Predictive`, an array [batch, class], one [batch] of the probability of class 1, or draws (or
+A distribution of continuous targets is a `Predictive`, a pair ``(mean, std)`` of arrays (a normal
+distribution), or an array of draws [draw, batch] or [draw, batch, out]. Class probabilities are a
+`Predictive`, an array [batch, class], one [batch] of the probability of class 1, or draws (or
 members) [draw, batch, class], which are averaged.
 """
 
@@ -31,11 +31,11 @@ _CLASS_KINDS = (
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """A distribution for each row of which only draws [draw, batch, ...] are known.
+    """A distribution for each row, of which only draws [draw, batch, ...] are known.
 
-    Draws and target are taken to be alike. S draws then cut the line into S + 1 gaps, each as
-    likely as any other to hold the target: the i-th draw is the quantile of level i / (S + 1),
-    and about what lies beyond the smallest and the largest draw they say nothing.
+    Draws and target are assumed to have the same distribution. S draws then cut the line into S + 1
+    gaps, and each gap is equally likely to hold the target. So the i-th draw is the quantile of
+    level i / (S + 1). The draws say nothing about values beyond the smallest and the largest draw.
     """
 
     draws: np.ndarray
@@ -57,7 +57,7 @@ class Samples:
         return checked_targets(y, self.draws.shape[1:])
 
     def quantiles(self, levels) -> np.ndarray:
-        """Quantiles [level, batch, ...], linear between draws, never beyond them."""
+        """Quantiles [level, batch, ...], linear between draws and never beyond them."""
         return np.quantile(self.draws, checked_levels(levels), axis=0, method="weibull")
 
     def interval(self, coverage: float) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +104,7 @@ Dist = Predictive | Samples | tuple | np.ndarray
 
 
 def as_dist(dist: Dist) -> Predictive | Samples:
-    """What a metric was given, as something with moments, quantiles and densities."""
+    """The argument of a metric, as a distribution with moments, quantiles and densities."""
     if isinstance(dist, (Predictive, Samples)):
         return dist
     if isinstance(dist, tuple) and len(dist) == 2:

@@ -1,7 +1,7 @@
-"""The image of a `FittedModel` in a file, and the way back.
+"""Writes a `FittedModel` to a file, and reads it back.
 
 Format 2. Files of format 1 (version 0.1.0) are read too: they correct widths of intervals
-symmetrically, and keep held-out rows where format 2 keeps knots.
+symmetrically, and they keep held-out rows instead of the knots of format 2.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Networks and members as the fields and arrays of a model's file, and the way back."""
+"""Converts networks and members to the fields and arrays of a model file, and back."""
 
 import dataclasses
 import math

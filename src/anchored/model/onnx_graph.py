@@ -1,4 +1,4 @@
-"""Nodes and constants of an ONNX graph as they are added; values are known by name."""
+"""Builds an ONNX graph by adding nodes and constants; values have names."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ OPSET = 18  # read by every runtime since 2023
 
 
 class Graph:
-    """A graph, or the body of a loop in one: bodies have nodes of their own."""
+    """A graph, or the body of a loop inside it; a body has nodes of its own."""
 
     def __init__(self, outer: "Graph | None" = None):
         self.nodes: list[Any] = []
@@ -18,15 +18,15 @@ class Graph:
         self._numbers: Iterator[int] = itertools.count() if outer is None else outer._numbers
 
     def body(self) -> "Graph":
-        """A graph whose nodes see the values of this one."""
+        """A graph whose nodes can use the values of this graph."""
         return Graph(self)
 
     def fresh(self) -> str:
-        """A name that no value has."""
+        """A name that no value has yet."""
         return f"v{next(self._numbers)}"
 
     def add(self, kind: str, inputs: Sequence[str], name: str | None = None, **attributes) -> str:
-        """A node of one output."""
+        """A node with one output."""
         return self.add_several(kind, inputs, [name or self.fresh()], **attributes)[0]
 
     def add_several(
@@ -48,7 +48,8 @@ class Graph:
     ) -> list[str]:
         """A loop over the first axis of all of ``taken`` but the first ``n_states``.
 
-        ``passed`` and ``made`` are names and types of what the body takes and makes: states first.
+        ``passed`` and ``made`` are the names and types of the body's inputs and outputs, states
+        first.
         """
         import onnx
 
@@ -101,7 +102,7 @@ class Graph:
 
 
 def onnx_type(dtype: Any) -> int:
-    """The number that ONNX has for a type of NumPy."""
+    """ONNX's number for a type of NumPy."""
     import onnx
 
     return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

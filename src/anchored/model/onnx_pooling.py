@@ -1,4 +1,4 @@
-"""Outputs of the members pooled in an ONNX graph, as `FittedModel.predictive` does it in NumPy."""
+"""Pools outputs of the members in an ONNX graph, as `FittedModel.predictive` does in NumPy."""
 
 from statistics import NormalDist
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 """A fitted model: everything needed to predict, as one frozen record of NumPy arrays.
 
-Estimators hold one as ``model_``, a file is its image (`file`), and JAX, NumPy (`forward`) and
-ONNX are three ways to compute the members' outputs. How outputs become a predictive distribution
-is written here, once: `FittedModel.predictive`.
+Estimators hold such a record as ``model_``, and `file` writes and reads it. JAX, NumPy (`forward`)
+and ONNX are three ways to compute the members' outputs. Only `FittedModel.predictive` turns outputs
+into a predictive distribution.
 """
 
 import dataclasses
@@ -30,8 +30,8 @@ class NetworkRecord:
     Attributes
     ----------
     name : of its class.
-    fields : its constructor's arguments; None for a network of the user's own, whose structure
-        is handed again when a file is loaded.
+    fields : its constructor's arguments; None for a network of the user's own, which must be given
+        again when a file is loaded.
     n_outputs : of the network.
     row_shape : shape of one input row; None in files of version 0.1.0 for images and texts.
     inputs : if inputs are several arrays, how they lie in a row: ``named`` and the ``parts``, each
@@ -52,7 +52,7 @@ class NetworkRecord:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The members and how their training went.
+    """The members, and how their training ended.
 
     Attributes
     ----------
@@ -80,7 +80,9 @@ class Members:
 
 @dataclass(frozen=True, eq=False)
 class NoiseShape:
-    """Where the noise is larger: small networks whose average output is its logarithm."""
+    """Where the noise is larger: the average output of small networks is the logarithm of the
+    noise.
+    """
 
     network: NetworkRecord
     params: Leaves
@@ -178,11 +180,11 @@ class Regression:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """What only a regressor with a ``likelihood`` has, whose predictive is known by samples.
+    """What only a regressor with a ``likelihood`` has; its predictive consists of samples.
 
     Attributes
     ----------
-    name : of the likelihood's class; files hold no code, so it is handed again.
+    name : of the likelihood's class; files hold no code, so the likelihood must be given again.
     one_target : whether targets came without an axis of outputs.
     standardises : whether the likelihood was that of standardised targets.
     mean, scale : [target] that they were standardised with; else 0 and 1.
@@ -272,16 +274,16 @@ class FittedModel:
         return dataclasses.replace(dist, mean=special.tempered(dist.mean, self.temperature))
 
     def novelty(self, outputs: np.ndarray, dist: Predictive) -> np.ndarray:
-        """How unlike the training rows each row is [row], by its outputs and predictive."""
+        """How unlike the training rows each row is [row], from its outputs and its predictive."""
         assert self.novelty_scale is not None
         return special.unlikeness(disagreement(outputs, dist), self.novelty_scale)
 
 
 def disagreement(outputs: np.ndarray, dist: Predictive) -> np.ndarray:
-    """How far members are apart [row, measure].
+    """How far apart the members are [row, measure].
 
     For continuous targets the epistemic deviation of each output, on the networks' own scale. For
-    classes mutual information and the spread of the logits: softmax saturates, and far from the
+    classes the mutual information and the spread of the logits. Softmax saturates, so far from the
     data all members may be sure of the same class although their logits differ widely.
     """
     if dist.family == "categorical":

@@ -1,4 +1,4 @@
-"""Predictions from a saved model with NumPy alone: starts quickly, needs no JAX.
+"""Predictions from a saved model with NumPy alone, which starts quickly and needs no JAX.
 
     model = runtime.load("model.safetensors")
     model.predict(x)["mean"]

@@ -1,4 +1,4 @@
-"""Targets, their noise and its correction as fields and arrays of a file, and the way back."""
+"""Converts targets, their noise and its correction to fields and arrays of a file, and back."""
 
 import dataclasses
 import math

@@ -1,10 +1,11 @@
-"""A safetensors file with a JSON text beside its arrays, believed only once it is checked.
+"""A safetensors file with a JSON text beside its arrays; nothing in it is used before it is
+checked.
 
-The text is in the metadata, under "anchored"; beside it is the SHA-256 of text and tensors, which
-finds accidents. It does not find malice, so every value is also checked when it is taken: `Fields`
-and `Arrays` hand each out once, by name, for the type and shape that must be there, and name those
-nobody asked for. Nothing is unpickled or evaluated, and no memory is taken that the length of the
-file does not account for.
+The text is in the metadata, under "anchored". Beside it is the SHA-256 of text and tensors, which
+detects accidental damage. It does not detect malice, so every value is also checked when it is
+read. `Fields` and `Arrays` return each value once, by name, and check its type and shape; values
+that nothing asked for are errors. Nothing is unpickled or evaluated, and the length of the file
+limits the memory that is used.
 """
 
 import hashlib
@@ -42,7 +43,8 @@ def write(
 def packed(fields: dict, arrays: dict[str, np.ndarray], short: Collection[str] = ()) -> bytes:
     """The content of a file; ``fields`` is what JSON can hold.
 
-    ``short`` are names of float32 arrays whose values bfloat16 holds: they are written as such.
+    ``short`` are names of float32 arrays whose values bfloat16 can represent; they are written as
+    bfloat16.
     """
     text = json.dumps(fields, allow_nan=False)
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
@@ -225,6 +227,6 @@ class Arrays:
         return self.take(name, shape, np.int64 if found.dtype == np.int64 else np.float64)
 
     def close(self) -> None:
-        """Nothing may be left."""
+        """Raise an error if any value has not been taken."""
         if self._left:
             raise ModelFileError(f"the tensor {quoted(next(iter(self._left)))} is not known.")

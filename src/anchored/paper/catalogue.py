@@ -1,8 +1,8 @@
-"""What can be reproduced: names, presets, what each shows, what it takes, from `catalogue.toml`.
+"""What can be reproduced, from `catalogue.toml`: names, presets, what each entry shows and needs.
 
-Each entry's module under `anchored.paper` has the experiment itself, as ``EXPERIMENT``, with its
-settings in the paper (or, beside the paper, for two cores); those of the other presets are what the
-catalogue changes of them.
+Each entry's module under `anchored.paper` has the experiment itself, as ``EXPERIMENT``, with the
+paper's settings (or, if it is not in the paper, settings for two cores). The catalogue lists what
+the other presets change.
 """
 
 import dataclasses
@@ -28,8 +28,9 @@ class About(NamedTuple):
 
     Attributes
     ----------
-    name : what one types.
-    figure, title, claim : where it is in the paper, what it shows, and what the paper says of it.
+    name : the name in the command.
+    figure, title, claim : where it is in the paper, what it shows, and what the paper says about
+        it.
     seconds : measured on two cores, for each preset; `UNKNOWN` where there was no such run.
     needs : data or extras beyond a plain install, at the ``paper`` preset.
     changes : for each preset, the settings that are not the paper's.
@@ -52,11 +53,11 @@ class About(NamedTuple):
 
     @property
     def default_preset(self) -> str:
-        """The paper's settings; of what is beside the paper, those for two cores."""
+        """The paper's settings or, for what is not in the paper, those for two cores."""
         return "paper" if "paper" in self.seconds else "cpu"
 
     def presets_of(self, paper: Any) -> dict[str, Any]:
-        """Settings, a frozen dataclass, of every preset; ``paper`` are the paper's."""
+        """The settings of every preset, as frozen dataclasses; ``paper`` are the paper's."""
         return {preset: _changed(paper, self.changes.get(preset, {})) for preset in self.seconds}
 
 

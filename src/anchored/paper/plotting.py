@@ -1,4 +1,4 @@
-"""Pictures of predictives: an ``ax`` in, the same ``ax`` out; colour-blind safe."""
+"""Draws predictives on an ``ax`` and returns it; colours are safe for colour-blind readers."""
 
 import io
 from typing import Any
@@ -47,7 +47,7 @@ def class_map(ax, grid, probability):
 
 
 def class_points(ax, x, y):
-    """Observed points of two classes, one filled circles, the other hollow squares."""
+    """Observed points of two classes: filled circles and hollow squares."""
     x, y = np.asarray(x), np.asarray(y)
     style = {"ls": "", "ms": 4.5, "mec": "black", "mew": 0.8}
     ax.plot(*x[y == 0].T, marker="s", mfc="white", **style)

@@ -1,4 +1,4 @@
-"""Templates of pages and of findings, filled in, and what they share: tables and times."""
+"""Fills in the templates of pages and of findings, with the tables and times that they share."""
 
 import functools
 import math
@@ -33,7 +33,7 @@ def sentences(name: str, **values: Any) -> list[str]:
 
 
 def number(value: float | None, spec: str) -> str:
-    """A number as text; what was not finite is None in a record."""
+    """A number as text; in a record, None stands for a number that was not finite."""
     return "not finite" if value is None or not math.isfinite(value) else format(value, spec)
 
 

@@ -1,17 +1,17 @@
-"""Runs an experiment cell by cell and keeps one record, from which all else is made.
+"""Runs an experiment cell by cell, and keeps one record from which everything else is made.
 
-An experiment is a plan of independent cells and functions that read the record alone: findings,
+An experiment is a plan of independent cells, and functions that read only the record: findings,
 tables, picture. The record of every experiment has the same fields (`SCHEMA`), and is the file
 ``<folder>/<preset>/<name>.json``. Finished cells are kept as they come, so a run that was
-interrupted goes on where it stopped. There are two kinds:
+interrupted continues where it stopped. There are two kinds:
 
 - A figure has `Experiment.combine`, which makes the record's numbers from the results of all
   cells. The cells of an unfinished run are used again if nothing they depend on has changed, the
   library's source included.
-- A table of many data sets, methods and splits has none: its numbers are the results by label,
-  and later runs add to them, whatever version made the others. A label is ``"<group>/..."``; the
-  record's settings are those of each group, and cells whose group has other settings now are
-  computed again. The record's versions and cores are those of the last run.
+- A table of many data sets, methods and splits has no `combine`. Its numbers are the results by
+  label, and later runs add to them, even if another version made the earlier ones. A label is
+  ``"<group>/..."``; the record keeps the settings of each group. If the settings of a group have
+  changed, its cells are computed again. The record's versions and cores are those of the last run.
 
 To add one: write its entry in ``catalogue.toml``, and a module below ``figures`` or ``tables`` with
 a frozen dataclass of settings, those of the paper; ``plan``, which gives the cells; and
@@ -68,7 +68,7 @@ class Table(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What a plan needs beside its settings; None: as the preset says."""
+    """What a plan needs in addition to its settings; None leaves a choice to the preset."""
 
     seed: int
     data_dir: str | Path | None
@@ -86,7 +86,7 @@ OnCell = Callable[[str, float, float], None]  # label, cost done so far, cost of
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """How one artefact of the paper is computed, read and drawn.
+    """How one figure or table of the paper is computed, read and drawn.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ def _timed(cell: Cell, n_side_by_side: int) -> dict:
 
 
 def tell(experiment: Experiment, record: Record, folder: Path) -> Record:
-    """Write a record with its findings and tables told anew from its numbers, and return it."""
+    """Write a record, with findings and tables made again from its numbers, and return it."""
     told = record | {
         "title": experiment.about.title,
         "figure": experiment.about.figure,
@@ -279,7 +279,7 @@ def load(folder: Path, name: str) -> Record:
     fields = Fields(record)
     schema = fields.take("schema")
     if schema != SCHEMA:
-        raise ValueError(f"it is of schema {schema}, this version reads {SCHEMA}; run it again")
+        raise ValueError(f"it has schema {schema}, but this version reads {SCHEMA}; run it again")
     for field in ("name", "preset"):
         fields.text(field)
     fields.whole("seed")

@@ -1,22 +1,22 @@
 """A predictive distribution whose quantiles are corrected by held-out rows.
 
-Where a predictive puts its 95 % quantile, 93 % of held-out targets may lie below. The correction
-is one increasing map for all rows: the quantile that is wanted at a level is the predictive's own
-quantile at another level. Intervals, quantiles, the distribution function, densities and samples
-all go through this map, so they describe one distribution; rows stay as different from each other
-as the predictive says.
+For example, only 93 % of held-out targets may lie below a predictive's 95 % quantile. The
+correction is one increasing map for all rows: the corrected quantile at a level is the predictive's
+own quantile at another level. Intervals, quantiles, the distribution function, densities and
+samples all go through this map, so they describe one distribution; rows stay as different from each
+other as the predictive says.
 
-Levels are compared as normal scores, v = Phi^-1(level), on which a wrong location and a wrong
-scale are straight lines. The map goes straight from knot to knot. A knot is an order statistic of
-the held-out rows that counts the row to come as one more, on either side of the median: with n
+Levels are compared as normal scores, v = Phi^-1(level), on which a wrong location and a wrong scale
+are straight lines. The map goes straight from knot to knot. A knot is an order statistic of the
+held-out rows. It counts the new row as one more row, on either side of the median. With n
 exchangeable rows held out once, at most 5 % of new targets fall below the 5 % quantile and at most
 5 % above the 95 % quantile on average (split conformal prediction, Lei et al. 2018, for each side).
 With folds, each row is predicted by members that did not see it, and the members that predict saw
-a little more: on the safe side, though not a theorem. Each knot costs the log density about half a
-nat divided by n, so there are at most n / 50 of them, and two at least.
+slightly more rows. This is on the safe side, though no theorem proves it. Each knot costs the log
+density about half a nat divided by n, so there are at most n / 50 of them, and two at least.
 
-With fewer than 50 rows, each end would depend on a single row. There both sides share one order
-statistic, that of the distance from the median, and intervals are widened but never narrowed.
+With fewer than 50 rows, each end would depend on a single row. So both sides then share one order
+statistic, of the distance from the median, and intervals are widened but never narrowed.
 """
 
 import dataclasses
@@ -76,7 +76,7 @@ class Conformal:
 
     @classmethod
     def through(cls, knots: "list[tuple[float, float]]") -> "Conformal | None":
-        """The map through some knots (level, score); scores that do not grow are mended."""
+        """The map through some knots (level, score), with its slopes kept within limits."""
         if len(knots) < 2:
             return None
         levels, wanted = (np.array(column, float) for column in zip(*knots, strict=True))
@@ -143,10 +143,9 @@ def _with_tails(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def order_statistic(scores: np.ndarray, weight: np.ndarray, level: float) -> float | None:
-    """The score that at most a share 1 - ``level`` of rows to come exceed, or fall below.
-
-    The row to come counts as one more row, above the median as one that exceeds and below it as
-    one that falls below. None if there are too few rows for this level.
+    """The score that at most a share 1 - ``level`` of new rows exceed. Below the median, it is the
+    score that at most a share ``level`` of new rows fall below. The new row counts as one more row,
+    on the unsafe side. None if there are too few rows for this level.
     """
     if level < 0.5:
         mirrored = order_statistic(-scores, weight, 1 - level)

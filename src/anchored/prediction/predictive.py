@@ -6,16 +6,16 @@ For members j = 1..M with means m_j and variances v_j of the target,
 
 (paper, algorithm 1). With few members the epistemic variance is itself a noisy estimate;
 ``student-t`` accounts for it: scale^2 = epistemic + var(m_j) / M + aleatoric (1 - 2 / d), where d
-are the degrees of freedom of the noise (infinite if it is normal). Its own are by
-Welch-Satterthwaite, M - 1 where all variance is epistemic and d where all is noise. Class
-probabilities are one-hot targets, so the same three lines hold.
+are the degrees of freedom of the noise (infinite if it is normal). The degrees of freedom of this
+Student-t follow Welch and Satterthwaite: M - 1 if all variance is epistemic, and d if all is noise.
+Class probabilities are one-hot targets, so the same three lines hold.
 
-If rows were held out, `Conformal` moves this distribution to where they say it must be.
-`interval`, `quantiles`, `cdf`, `log_density`, `crps` and `sample` all describe the moved one.
-If the networks predict the target on another scale (`Warp`), all of this holds there, and
-``latent`` is the distribution on that scale.
+If rows were held out, `Conformal` corrects this distribution by them. `interval`, `quantiles`,
+`cdf`, `log_density`, `crps` and `sample` all describe the corrected distribution. If the networks
+predict the target on another scale (`Warp`), all of this holds there, and ``latent`` is the
+distribution on that scale.
 
-Moments and intervals need NumPy alone; SciPy is loaded by what else is asked for.
+Moments and intervals need only NumPy; everything else loads SciPy.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""A predictive distribution that is known by draws, and by its log density.
+"""A predictive distribution that is known only by its draws and its log density.
 
 For members j with a density p_j each, the distribution is their equal mixture. Quantiles,
 intervals, CRPS and PIT come from the draws, the log density from ``log_prob``.
@@ -30,7 +30,9 @@ class SamplePredictive(Predictive):
     discrete: bool = False
 
     def quantiles(self, levels) -> np.ndarray:
-        """Quantiles [level, batch, ...] of each marginal; of whole numbers they are some."""
+        """Quantiles [level, batch, ...] of each marginal; for whole numbers, they are whole
+        numbers.
+        """
         way = "inverted_cdf" if self.discrete else "linear"
         return np.quantile(self.draws, checked_levels(levels), axis=0, method=way)
 
@@ -39,7 +41,7 @@ class SamplePredictive(Predictive):
         return np.mean(self.draws <= self.observed(y), axis=0)
 
     def pit(self, y) -> np.ndarray:
-        """Probability integral transform: uniform if all is well, also for whole numbers."""
+        """Probability integral transform; uniform if predictions are right, even if discrete."""
         y = self.observed(y)
         below, upto = np.mean(self.draws < y, axis=0), np.mean(self.draws <= y, axis=0)
         share = np.random.default_rng(_TIES).random(y.shape)
@@ -54,7 +56,7 @@ class SamplePredictive(Predictive):
         return np.mean(np.abs(self.draws - y), axis=0) - apart / 2
 
     def sample(self, n: int = 1, random_state=None) -> np.ndarray:
-        """Draws [n, batch, ...] of new targets, by row independent."""
+        """Draws [n, batch, ...] of new targets, independent between rows."""
         rng = np.random.default_rng(random_state)
         picked = rng.integers(len(self.draws), size=(n, *self.mean.shape))
         return np.take_along_axis(self.draws, picked, axis=0)

@@ -1,9 +1,9 @@
-"""What predictions need of arithmetic, in NumPy alone: Student-t widths, erf, pooled classes.
+"""Arithmetic of predictions, with NumPy alone: Student-t widths, erf, pooled classes.
 
-The quantile t of a Student-t at the level of a normal score solves mass(t) = mass of the normal,
-of the tail beyond t or, if that is the smaller, between 0 and t. Either is t times a weighted sum
-of densities at multiples of t. log t is so smooth in 1 / dof that a polynomial through a few dozen
-solutions serves all degrees of freedom, normal included.
+The quantile t of a Student-t at the level of a normal score solves the equation mass(t) = mass of
+the normal. The mass is that of the tail beyond t or, if smaller, that between 0 and t. Either is t
+times a weighted sum of densities at multiples of t. log t is so smooth in 1 / dof that a polynomial
+through a few dozen solutions serves all degrees of freedom, normal included.
 """
 
 import functools
@@ -40,7 +40,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def entropy(probabilities: np.ndarray) -> np.ndarray:
-    """In nats, over the last axis."""
+    """Entropy in nats, over the last axis."""
     logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
     return -(probabilities * logs).sum(axis=-1)
 
@@ -52,7 +52,7 @@ def softplus(z: np.ndarray) -> np.ndarray:
 
 
 def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
-    """Class probabilities [..., class] to the power 1 / ``temperature``, adding up to one."""
+    """Class probabilities [..., class] to the power 1 / ``temperature``, normalised."""
     if temperature == 1:
         return probabilities
     powers = (probabilities / probabilities.max(axis=-1, keepdims=True)) ** (1 / temperature)
@@ -60,7 +60,7 @@ def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def logit_spread(logits: np.ndarray) -> np.ndarray:
-    """Deviation over members of logits [member, row, class], less their mean; [row]."""
+    """Deviation [row] over the members of logits [member, row, class], centred over the classes."""
     centred = logits - logits.mean(axis=-1, keepdims=True)
     if len(logits) < 2:
         return np.zeros(logits.shape[1])
@@ -68,7 +68,7 @@ def logit_spread(logits: np.ndarray) -> np.ndarray:
 
 
 def unlikeness(value: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The largest of ``value / scale`` [row, measure]; nothing of nothing is 0."""
+    """The largest of ``value / scale`` [row, measure]; 0 / 0 counts as 0."""
     unlike = np.where(value > 0, np.inf, 0.0)
     return np.divide(value, scale, out=unlike, where=scale > 0).max(axis=-1)
 

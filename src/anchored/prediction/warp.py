@@ -1,13 +1,13 @@
 """A target on another scale: networks predict its logarithm where that fits it better.
 
-Prices, sizes and durations are positive and skewed: their noise grows with them, and a normal
+Prices, sizes and durations are positive and skewed. Their noise grows with them, and a normal
 distribution around the mean reaches below zero. On the scale
 
     t = log(y + shift)
 
 the noise is even, and no quantile of y leaves the possible range. Targets small beside ``shift``
 stay as they are, up to a factor. Quantiles, probabilities and samples are mapped one to one, and a
-density takes the slope dt/dy with it.
+density is multiplied by the slope dt/dy.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ class Warp:
     raised: float = 1.0
 
     def forward(self, y: np.ndarray) -> np.ndarray:
-        """From the target's units to the scale; what is not possible there lies far below."""
+        """From the target's units to the scale; impossible targets become very low values."""
         return np.log(np.maximum(np.asarray(y, np.float64) + self.shift, _TINY))
 
     def inverse(self, t: np.ndarray) -> np.ndarray:
@@ -53,7 +53,9 @@ class Warp:
         return mean, np.square(above) * np.expm1(np.minimum(variance, 1.0))
 
     def lifted(self, t: np.ndarray, y: np.ndarray, weight: np.ndarray) -> "Warp":
-        """With the mean learned from held-out rows: predictions [member, row], targets."""
+        """The same scale, with its mean learned from held-out rows: predictions [member, row],
+        targets.
+        """
         median = np.exp(np.minimum(t, np.log(self.most + self.shift))).mean(axis=0)
         raised = float(weight @ (y + self.shift) / (weight @ median))
         return dataclasses.replace(self, raised=raised)

@@ -1,8 +1,8 @@
 """One HTML file that shows how far you can trust a fitted model.
 
-`regression`, `classes` and `making` compute what the page shows, `verdicts` puts it into
-words and `figures` draws it; the templates contain the rest of the text. `page` fills them in,
-`inputs` knows rows and columns of whatever table came.
+`regression`, `classes` and `making` compute what the page shows, `verdicts` puts it into words and
+`figures` draws it; the templates contain the rest of the text. `page` fills in the templates, and
+`inputs` knows the rows and columns of the inputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ def report(
 def headline(estimator, X, y, coverage: float = 0.9, *, dist: Predictive | None = None) -> str:
     """The first sentence of a report: whether error bars (or probabilities) hold on these rows.
 
-    ``dist`` is what ``estimator.predict_dist(X)`` gave, if that is known.
+    ``dist`` is the result of ``estimator.predict_dist(X)``, if you already have it.
     """
     dist = estimator.predict_dist(X) if dist is None else dist
     if not isinstance(estimator, AnchoredClassifier):

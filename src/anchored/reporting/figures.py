@@ -1,4 +1,4 @@
-"""One function a picture: numbers in, SVG out."""
+"""One function for each picture; each takes numbers and returns SVG."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def drawn_rows(n_rows: int) -> np.ndarray:
 
 
 def predicted_against_observed(y, mean, lower, upper, rows: Sequence[str]) -> Markup:
-    """Each target beside its prediction with an interval; outside ones are rings."""
+    """Each target against its prediction with an interval; targets outside it are rings."""
     kept = drawn_rows(len(y))
     y, mean, lower, upper = (np.asarray(a)[kept] for a in (y, mean, lower, upper))
     inside = (lower <= y) & (y <= upper)
@@ -59,7 +59,7 @@ def calibration(levels, shares, band, nominal: float, covered: float) -> Markup:
 
 
 def pit_histogram(values: np.ndarray) -> Markup:
-    """How often targets fall into each part of their predictive, and what chance gives."""
+    """How often targets fall into each part of their predictive, and what chance alone gives."""
     n_bins = int(np.clip(len(values) // 10, 4, 10))
     count, edges = np.histogram(values, n_bins, (0.0, 1.0))
     low, high = stats.binom.ppf(_TAILS, len(values), 1 / n_bins)
@@ -76,7 +76,7 @@ def pit_histogram(values: np.ndarray) -> Markup:
 
 
 def sharpness(width: np.ndarray, reference: float | None) -> Markup:
-    """How wide intervals are, beside one that needs no columns."""
+    """How wide the intervals are, compared with an interval that uses no columns."""
     top = [] if reference is None else [reference]
     x = svg.linear(width, top, zero=True)
     count, edges = np.histogram(width, _bins(len(width)), (float(width.min()), x.high))
@@ -173,7 +173,7 @@ def loss_curves(steps: np.ndarray, objective: np.ndarray, kept: Sequence[int]) -
 
 
 def reliability(confidence, right, count, n_classes: int) -> Markup:
-    """How often each confidence is right; bars are what chance gives that many rows."""
+    """How often each confidence is right; bars show what chance gives for that many rows."""
     low, high = stats.binom.ppf([[_TAILS[0]], [_TAILS[1]]], count, np.minimum(confidence, 1.0))
     x = svg.shares(_least_confidence(n_classes), 1.0)
     frame = Frame(x, svg.shares(), "confidence", "right", height=300)
@@ -209,7 +209,7 @@ def confidences(confidence: np.ndarray, right: np.ndarray, n_classes: int) -> Ma
 
 
 def accuracy_above(confidence: np.ndarray, right: np.ndarray) -> Markup:
-    """Accuracy among rows of at least some confidence."""
+    """Accuracy of the rows with at least a given confidence."""
     order = np.argsort(-confidence, kind="stable")
     kept = np.arange(1, len(order) + 1)
     accuracy, at = np.cumsum(right[order]) / kept, confidence[order]
@@ -234,7 +234,7 @@ def accuracy_above(confidence: np.ndarray, right: np.ndarray) -> Markup:
 
 
 def risk_coverage(coverage: np.ndarray, risk: np.ndarray) -> Markup:
-    """Errors among the surest rows, as more and more of them are answered."""
+    """The share of errors among the most certain rows, as more rows are included."""
     frame = Frame(
         svg.shares(),
         svg.shares(0.0, max(float(risk.max()) * 1.1, 0.02)),

@@ -1,4 +1,4 @@
-"""Which columns matter: shuffle one, and see what that does to predictions and their spread."""
+"""Which columns matter: shuffles one, and measures the effect on predictions and their spread."""
 
 import dataclasses
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Measure = Callable[[Predictive, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 @dataclasses.dataclass(frozen=True)
 class Importance:
-    """What shuffling each column does to one output [column, repeat].
+    """The effect of shuffling each column on one output [column, repeat].
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Importance:
         return self.inputs.names
 
     def telling_columns(self, rows: np.ndarray) -> list[tuple[str, list[str]]]:
-        """Names and cells of the columns that matter most, among those with one cell a row."""
+        """Names and cells of the most important columns, among those with one cell for each row."""
         order, shown = np.argsort(-self.score.mean(axis=1), kind="stable"), self.inputs.take(rows)
         found = ((self.names[i], shown.cells(i)) for i in order)
         return [(name, cells) for name, cells in found if cells is not None][:_MOST_TELLING]

@@ -1,4 +1,4 @@
-"""The inputs of held-out rows by row and column: an array of features, or a table."""
+"""The inputs of held-out rows, by row and column: an array of features, or a table."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Inputs:
     X : features [row, feature], or a `Table`.
     names : of the columns, as readers see them.
     places : for each column its name in the table, or the numbers of its features.
-    relevance : of each column, by the evidence of the training rows; None if it was not told.
+    relevance : of each column, by the evidence of the training rows; None if it is not known.
     """
 
     X: np.ndarray | Table

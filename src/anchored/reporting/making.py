@@ -1,4 +1,4 @@
-"""How the model came about: what was fitted, how members trained, how close to exact it is."""
+"""How the model was made: what was fitted, how members trained, how close to exact it is."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ _STATUS = {
 
 
 def facts(estimator, about: Mapping[str, str]) -> dict[str, str]:
-    """What was fitted, and whatever the caller knows beside."""
+    """What was fitted, and what else the caller knows."""
     ensemble = estimator.ensemble_
     found = {
         "estimator": type(estimator).__name__,
@@ -82,7 +82,7 @@ def members(estimator) -> dict[str, Any]:
 
 
 def comparison(estimator, X, dist: Predictive) -> GPComparison | str | None:
-    """A regressor beside the exact answer on some rows, or why there is none; None for classes."""
+    """A regressor compared with the exact answer on some rows, or why not; None for classes."""
     if not isinstance(estimator, AnchoredRegressor):
         return None
     own = dist.on_own_scale.members

@@ -1,6 +1,6 @@
 """A small writer of SVG pictures: scales with ticks, a frame, and marks in data units.
 
-Colours are classes, which the page's style sheet fills in for light, dark and paper.
+Colours are CSS classes; the page's style sheet sets them for light, dark and print.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ class Scale:
 
     @property
     def shares(self) -> list[float]:
-        """How far along the axis its ticks are."""
+        """The positions of the ticks along the axis."""
         return [float(self(place)) for place, _ in self.ticks]
 
 
@@ -171,7 +171,7 @@ class Frame:
         yield "axis", _stroke((left, _TOP), (left, low))
 
     def labels(self) -> Iterator[tuple[str, float, float, str, str, bool]]:
-        """Words beside the axes: where they are, their class, which end, and whether turned."""
+        """Text beside the axes: place, class, alignment, and whether it is turned."""
         wide, high = self.inner
         left, taken = self.left, -math.inf
         for share, (_, label) in zip(self.x.shares, self.x.ticks, strict=True):

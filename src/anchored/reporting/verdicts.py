@@ -34,7 +34,7 @@ class Verdict:
 
 
 def of_intervals(dist: Predictive, y: np.ndarray, nominal: float) -> Verdict:
-    """Whether intervals hold as many targets as they should, up to chance."""
+    """Whether intervals contain as many targets as they should, up to chance."""
     n, share = len(y), metrics.coverage(dist, y, nominal)
     low, high = stats.binom.ppf(_TAILS, n, nominal) / n
     kind = _kind(share, low, high, n)
@@ -80,7 +80,8 @@ def _kind(share: float, low: float, high: float, n: int) -> str:
 
 
 def right_band(confidence: np.ndarray) -> tuple[int, int]:
-    """Least and most rows that are right in 95 of 100 cases if each is with its confidence.
+    """Range of the number of right rows in 95 of 100 cases, if each row is right with its
+    confidence.
 
     The number of wrong rows is counted: its distribution has one factor for each row.
     """

@@ -20,8 +20,8 @@ def least_sure(
 ) -> list[dict[str, Any]]:
     """Values for the template; nothing where inputs have no columns.
 
-    Rows are compared with the training rows if the model has them in memory, else with others of
-    the page, which cannot say what is unusual.
+    Rows are compared with the training rows, if the model has them in memory. Otherwise they are
+    compared with other rows of the page, which cannot show what is unusual.
     """
     if inputs is None or len(rows) <= _ROWS or estimator.model_.x_mean is None:
         return []

@@ -42,7 +42,7 @@ def number(size: SupportsFloat, digits: int = 3) -> str:
 
 
 def percent(share: SupportsFloat) -> str:
-    """A share in whole per cent, finer at both ends: 91 %, 99.6 %."""
+    """A share in whole per cent, with decimals near 0 and 100: 91 %, 99.6 %."""
     value = 100 * float(share)
     if not math.isfinite(value):
         return "none"
@@ -66,7 +66,7 @@ def column(values: ArrayLike, digits: int = 4) -> list[str]:
 
 
 def level(share: SupportsFloat) -> str:
-    """A level that somebody chose, as it was written: 90 %, 97.5 %."""
+    """A level of coverage, not rounded: 90 %, 97.5 %."""
     return f"{100 * float(share):.6g}{_SPACE}%"
 
 

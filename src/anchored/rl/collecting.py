@@ -1,7 +1,8 @@
-"""Episodes from environments that JAX cannot trace: Gymnasium's, one at a time or in step.
+"""Episodes from environments that JAX cannot trace: those of Gymnasium, one at a time or
+vectorised.
 
 Episode number i of a seed is the same wherever it is played: the environment is reset with a seed
-made from both, and the member and its random actions are too.
+made from both, and both decide the member and its random actions.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +39,7 @@ class Policy(NamedTuple):
     seed: Array
 
     def placed(self, place: Callable[[Array], Any]) -> "Policy":
-        """With its arrays elsewhere: as NumPy's, say, on their way to another process."""
+        """The same with converted arrays, for example NumPy arrays for another process."""
         arrays = jax.tree.map(place, (self.theta, self.own, self.extra, self.seed))
         return Policy(self.loss, self.settings, *arrays)
 

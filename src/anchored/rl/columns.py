@@ -1,8 +1,8 @@
 """Fully connected networks for many rows at once, with the rows as the last axis.
 
 A processor multiplies [out, in] by [in, row] up to a third faster than [row, in] by [in, out] where
-there are many rows and narrow layers, and gradients need no copies turned round. The numbers are
-those of `MLP.apply`, but for rounding.
+there are many rows and narrow layers, and gradients need no transposed copies. The numbers are
+those of `MLP.apply`, up to rounding.
 """
 
 import jax

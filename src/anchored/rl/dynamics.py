@@ -1,18 +1,18 @@
 """A model of an environment: an ensemble that predicts how a state changes.
 
-Each member maps what is seen of a state, and an action, to the change of the observation (and to
-the reward, where no function gives it), with a normal distribution whose variance is a second
-output or is given. Members differ as those of any ensemble here: by ``method``.
+Each member maps an observation and an action to a normal distribution of the change of the
+observation (and of the reward, if no function gives it). The variance is a second output, or it is
+given. As in any ensemble here, ``method`` decides how members differ.
 
-Rows live on the device in a buffer of fixed capacity, so nothing is compiled again as they come;
-when it is full, the oldest rows are dropped. Inputs and targets are standardised by what the buffer
-holds when training goes on. The penalty keeps to the scaling contract with N the number of rows
-held:
+Rows live on the device in a buffer of fixed capacity, so nothing is compiled again when rows
+arrive. When the buffer is full, the oldest rows are dropped. Inputs and targets are standardised by
+the rows in the buffer at the time of training. The penalty keeps to the scaling contract with N the
+number of rows held:
 
     -(1/B) sum_batch log p(y | f(theta, x)) + (1/2N) sum_i (theta_i - centre_i)^2 / var_i
 
-so the prior rules after the first rows and fades as 1/N, as in Bayes' rule: the sum of all log
-likelihoods grows with N beside a penalty that stays.
+So the prior dominates after the first rows and fades as 1/N, as in Bayes' rule: the sum of all log
+likelihoods grows with N, and the penalty does not.
 """
 
 import dataclasses
@@ -107,7 +107,7 @@ class Scaling(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps that were taken [row, ...]; those from ``count`` on are there for the shape alone."""
+    """Steps that were taken [row, ...]; rows from ``count`` on only fill the shape."""
 
     observation: Array
     action: Array
@@ -240,7 +240,7 @@ class DynamicsModel:
 
 
 def check_members(model: DynamicsModel) -> None:
-    """All members must be finite: planning with those that are left would hide a fault."""
+    """Refuse members that are not finite: planning with the others would hide a fault."""
     lost = np.flatnonzero(~finite_members(model.state.theta))
     if len(lost):
         raise EnsembleError(

@@ -1,4 +1,4 @@
-"""An agent in one file: trees of arrays by name, and what it is as text; no pickle."""
+"""An agent in one file: trees of arrays by name, and its description as text; no pickle."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def write(path: str | Path, kind: str, about: dict[str, Any], trees: dict[str, A
 
 
 def read(path: str | Path, kind: str, agent: str) -> tuple[Fields, tensors.Arrays]:
-    """What is in the file of an agent of this class: text and arrays, both unchecked."""
+    """The content of the file of an agent of this class: text and arrays, both unchecked."""
     fields, arrays = tensors.read(path)
     if "kind" not in fields or fields.text("kind") != kind:
         raise ModelFileError(
@@ -39,7 +39,9 @@ def read(path: str | Path, kind: str, agent: str) -> tuple[Fields, tensors.Array
 
 
 def tree_like(arrays: tensors.Arrays, tree: str, like: Any, *, finite: bool) -> Any:
-    """A tree of the file in the form of another, each array of its type and shape."""
+    """A tree of the file in the structure of another tree, with arrays of the same types and
+    shapes.
+    """
     leaves, treedef = jax.tree.flatten(like)
 
     def taken(name: str, leaf: Any) -> jax.Array:
@@ -52,7 +54,7 @@ def tree_like(arrays: tensors.Arrays, tree: str, like: Any, *, finite: bool) -> 
 
 
 def vectors(arrays: tensors.Arrays, tree: str, names: tuple[str, ...]) -> list[np.ndarray]:
-    """Numbers [...] of any length, by the names of a tuple that was written."""
+    """Numbers [...] of any length, by the names of the tuple that was written."""
     return [arrays.take(f"{tree}/{name}", (None,), np.float32) for name in names]
 
 

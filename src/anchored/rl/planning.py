@@ -1,9 +1,9 @@
-"""Planning with a model: which actions to take, by what would come of many candidates.
+"""Planning with a model: chooses actions by simulating many candidates.
 
-A model is a `Simulator`: each of its members takes many rows a step on. Each particle stays with
-one member for the whole plan (trajectory sampling, "TS-infinity" of Chua et al. 2018), so that a
-plan is judged by coherent worlds, not by a blend of them. All candidates of a round meet the same
-noise: they are compared on equal terms, and far fewer numbers are drawn.
+A model is a `Simulator`: each of its members advances many rows by one step. Each particle stays
+with one member for the whole plan (trajectory sampling, "TS-infinity" of Chua et al. 2018), so a
+plan is judged in coherent worlds, not in a mixture of them. All candidates of a round get the same
+noise. So they are compared on equal terms, and far fewer numbers are drawn.
 
 A decision is one compiled program: `decide`. Where JAX has several devices, each takes an equal
 share of the candidates. A processor's cores count as devices if they are asked for before JAX
@@ -35,7 +35,7 @@ class Simulator(Protocol):
     def step(
         self, member: Array, noise: Array, observation: Array, action: Array
     ) -> tuple[Array, Array]:
-        """Next observations and rewards by one member, of which the number is given.
+        """Next observations and rewards by one member, given by its number.
 
         Arrays are [row, ...]; ``noise`` are standard normals shaped like the observations.
         """
@@ -50,7 +50,7 @@ class Bounds(NamedTuple):
 
 
 class Score(Protocol):
-    """What a planner makes the most of: plans [candidate, step, action] -> [candidate]."""
+    """What a planner maximises: a function of plans [candidate, step, action] -> [candidate]."""
 
     def __call__(self, key: Array, plans: Array) -> Array: ...
 
@@ -90,7 +90,7 @@ class CrossEntropy:
     def __post_init__(self):
         _check_counts(self, "n_candidates", "n_elites", "n_rounds", "horizon")
         if self.n_elites > self.n_candidates:
-            most = f"at most {self.n_candidates}, the candidates there are"
+            most = f"at most {self.n_candidates}, the number of candidates"
             raise bad_value("n_elites", self.n_elites, most)
         if not 0 <= self.smoothing < 1:
             raise bad_value("smoothing", self.smoothing, "at least 0 and below 1")
@@ -146,7 +146,7 @@ def returns(
 ) -> Array:
     """Mean reward summed over each plan [candidate, step, action] from one observation.
 
-    Each device takes an equal share of the candidates; all get all results.
+    Each device takes an equal share of the candidates, and every device gets all results.
     """
     devices = _devices_for(len(plans))
     if len(devices) == 1:

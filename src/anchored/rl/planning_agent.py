@@ -1,8 +1,9 @@
-"""An agent that learns how its environment moves and plans with what it has learned.
+"""An agent that learns the dynamics of its environment and plans with them.
 
-Trial after trial: act by planning with the ensemble, keep the steps, go on training. The first
-trials act at random. A trial and the training behind it depend on the seed, the number of the trial
-and what was learnt before alone, so a run that is resumed from its checkpoint has the same curve.
+In each trial, the agent plans with the ensemble, stores the steps and continues training. Actions
+of the first trials are random. A trial and the training after it depend only on the seed, the
+number of the trial and what was learnt before. So a run that is resumed from its checkpoint has the
+same curve.
 """
 
 import dataclasses
@@ -192,7 +193,7 @@ class PlanningAgent:
             raise ModelFileError(f"{path} cannot be used as an agent: {error}") from error
 
     def simulator(self) -> Simulator:
-        """What plans are tried in: the model, unless a subclass says otherwise."""
+        """The simulator in which plans are tried: the model, unless a subclass has another."""
         return self.model_
 
     def _begin(self, n_observed: int, low: np.ndarray, high: np.ndarray) -> None:

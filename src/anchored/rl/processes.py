@@ -1,7 +1,7 @@
 """Environments in processes of their own, each of which plays whole episodes.
 
-A round's networks go to the processes once, and whole episodes come back: nothing waits for a
-message at every step. An episode is the same whichever process plays it.
+In each round, the networks are sent to the processes once, and whole episodes come back, so no
+process waits for a message at every step. An episode is the same whichever process plays it.
 """
 
 import multiprocessing

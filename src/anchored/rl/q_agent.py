@@ -1,4 +1,4 @@
-"""The agent that users meet: Bayesian Q-learning on any environment with discrete actions."""
+"""The agent for users: Bayesian Q-learning on any environment with discrete actions."""
 
 import dataclasses
 import time
@@ -49,7 +49,7 @@ _NOT_FINITE = (
 
 
 class Played(NamedTuple):
-    """Handed to ``on_round``: episodes so far and of all, and the mean reward a step of late."""
+    """Passed to ``on_round``: episodes so far and in total, and the recent reward a step."""
 
     n_done: int
     n_episodes: int

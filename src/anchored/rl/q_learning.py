@@ -1,8 +1,8 @@
 """Bayesian Q-learning as pure functions on a state.
 
-Member j is a Q-network that minimises the loss of `q_loss`. One member plays a whole episode, the
-best it knows: a draw from the posterior over functions (Thompson sampling). Members start at their
-anchors, which is where the loss is least as long as there are no rows.
+Member j is a Q-network that minimises the loss of `q_loss`. One member plays a whole episode with
+the actions that it considers best. It is a draw from the posterior over functions (Thompson
+sampling). Members start at their anchors, where the loss is lowest as long as there are no rows.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ _BLOCK_ROWS = 1_000  # read at once for the next steps: they stay in the process
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class QState:
-    """All that learning needs to go on."""
+    """Everything that learning needs to continue."""
 
     members: EnsembleState
     replay: Replay
@@ -42,7 +42,7 @@ class QState:
 
 
 class Episodes(NamedTuple):
-    """Steps of some episodes [episode, step, ...]; those behind the end are not ``valid``."""
+    """Steps of some episodes [episode, step, ...]; steps after the end are not ``valid``."""
 
     x: Any  # observation before the step
     action: Any
@@ -132,7 +132,7 @@ def episode_keys(settings: QSettings, seed: Array, episode: Array) -> tuple[Arra
 
 
 def chosen_action(q: Array, key: Array, epsilon: Array) -> Array:
-    """The best action by q [action], or with probability epsilon any."""
+    """The best action by q [action] or, with probability epsilon, a random one."""
     key_whether, key_which = jax.random.split(key)
     other = jax.random.randint(key_which, (), 0, len(q))
     return jnp.where(jax.random.uniform(key_whether) < epsilon, other, q.argmax())
@@ -141,7 +141,7 @@ def chosen_action(q: Array, key: Array, epsilon: Array) -> Array:
 def play(
     env: DiscreteEnvironment, settings: QSettings, state: QState, episode: Array, best: bool = False
 ) -> Episodes:
-    """One episode [step, ...], by one member, or the ``best`` by the mean of all of them."""
+    """One episode [step, ...] by one member or, with ``best``, by the mean of all members."""
     member, key_world, key_player = episode_keys(settings, state.seed, episode)
     loss, extra = state.members.plan.loss, state.members.extra
     theta, own = jax.tree.map(lambda leaf: leaf[member], (state.members.theta, state.members.own))
@@ -168,7 +168,7 @@ def play(
 def learn(settings: QSettings, state: QState, episodes: Episodes) -> tuple[QState, Curve, Array]:
     """The state after the rows of a round were added and trained on, and whether all are finite.
 
-    A round with a number that is none changes nothing.
+    A round with a number that is not finite changes nothing.
     """
     valid = episodes.valid
     finite = jnp.isfinite(episodes.reward) & jnp.isfinite(episodes.following).all(-1)

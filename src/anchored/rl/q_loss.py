@@ -1,7 +1,7 @@
 """The loss of one member of a Q-learning agent, and its gradient.
 
-Given targets of its own target network, it is the negative log posterior over N, the number of rows
-(s, a, r, s') seen so far:
+Given targets from the member's own target network, the loss is the negative log posterior divided
+by N, the number of rows (s, a, r, s') seen so far:
 
     -(1/B) sum_batch log N(r + gamma max_a' Q_j'(s', a') | Q_j(s, a), noise_var)
         + (1/2N) sum_i (theta_i - anchor_ji)^2 / prior_var_i

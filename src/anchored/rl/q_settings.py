@@ -1,4 +1,4 @@
-"""What a Q-learning agent is, as numbers."""
+"""The settings of a Q-learning agent."""
 
 import dataclasses
 import math
@@ -8,7 +8,7 @@ from anchored.errors import bad_value, unknown_name
 
 @dataclasses.dataclass(frozen=True)
 class QMethod:
-    """A row of the table: how the members come to differ."""
+    """A row of the table of methods: why the members differ."""
 
     anchors: bool = False  # the penalty is centred on each member's own draw from the prior
     penalised: bool = True

@@ -3,11 +3,11 @@
 It has a fixed capacity and a count, so nothing is compiled again when rows are added, and inside a
 compiled program rows are written in place. What training reads is a `Data` of the same arrays.
 
-The penalty of the scaling contract is divided by the number N of rows **seen so far**, also of
-those that the ring has let go. The mean of the log likelihood over the buffer stands for the mean
-over all N, so a member's loss is its negative log posterior over N given all that it ever saw. The
-pull of the anchor is a share 1/N of it: it decides as long as there are few rows and fades as they
-come, but never where no row says anything.
+The penalty of the scaling contract is divided by N, the number of rows **seen so far**, including
+those that the ring has dropped. The mean of the log likelihood over the buffer stands for the mean
+over all N, so a member's loss is its negative log posterior over N given all rows it has seen. The
+pull of the anchor has weight 1/N in the loss. It dominates while there are few rows and fades as
+rows arrive. It never fades for parameters that no row affects.
 """
 
 import dataclasses

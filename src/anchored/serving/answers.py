@@ -1,4 +1,4 @@
-"""The bodies of answers: predictions, what the model is, and what is wrong."""
+"""The bodies of answers: predictions, descriptions of the model, and errors."""
 
 import datetime
 import json
@@ -35,7 +35,7 @@ def predictions(made: Columns, question: Question) -> bytes:
 
 
 def arrow_predictions(made: Columns) -> bytes:
-    """The same as a stream of Arrow."""
+    """Predictions as an Arrow stream."""
     return ipc.write(arrays_of(made))
 
 
@@ -44,7 +44,7 @@ def error(sentence: str) -> bytes:
 
 
 def description(predictor: Predictor, name: str, limits: Limits) -> bytes:
-    """What the model predicts from what, and a request to try."""
+    """A description of the model's inputs and predictions, and an example request."""
     encoder = encoder_of(predictor)
     columns = [{"name": c.name, "kind": c.kind, **_details(c)} for c in encoder.columns]
     example = {"rows": [{column.name: _usual(column) for column in encoder.columns}]}

@@ -1,7 +1,7 @@
 """The service as an ASGI application: four paths, and a sentence for whatever is wrong.
 
-A request costs little more than its JSON: there is no routing, no middleware, and rows of requests
-that come together are predicted together (`anchored.serving.batching`).
+A request costs little more than its JSON. There is no routing and no middleware, and rows of
+requests that come together are predicted together (`anchored.serving.batching`).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Predictions for Arrow record batches, one after another: the function that every engine calls.
 
-A batch may have any number of rows. Long ones are predicted in parts, so memory is bounded by the
-part and not by the batch, and a batch of rows gives at least one batch of predictions.
+A batch may have any number of rows. Long ones are predicted in parts, so the size of a part, not of
+a batch, limits the memory. A batch of rows gives at least one batch of predictions.
 """
 
 import functools
@@ -82,7 +82,7 @@ def output_schema(model: Any, given: Any = None, keep: Sequence[str] = ()) -> An
 
 
 def as_predictor(model: Any) -> Predictor:
-    """The predictor of a path, an estimator or a predictor; one that reads tables."""
+    """The predictor of a path, an estimator or a predictor; it must read tables."""
     if isinstance(model, (str, Path)):
         status = os.stat(model)  # a file that was replaced is read again
         predictor = _load(str(model), status.st_mtime_ns, status.st_size)

@@ -1,10 +1,10 @@
-"""Questions that come at the same time are answered together.
+"""Answers requests together that arrive at the same time.
 
 A prediction costs about the same for one row as for sixteen, so a service that predicts each
 request alone is slow. An answer does not depend on which rows it is predicted with: NumPy's sums
-over members differ between one row and several, in the last digits, so rows are always predicted in
-multiples of `_ROWS`, the last ones repeated. (`anchored.model.forward` sees to the networks.) A
-test compares answers bit by bit.
+over members differ in the last digits between one row and several. So rows are always predicted in
+multiples of `_ROWS`, and the last rows are repeated. (`anchored.model.forward` does the same for
+the networks.) A test compares answers bit by bit.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Outcome = Columns | Exception
 
 
 def predicted_together(predictor: Predictor, questions: Sequence[Question]) -> list[Outcome]:
-    """The answer to each question, all of one coverage, or what is wrong with it."""
+    """The answer to each question, or its error; all questions have the same coverage."""
     try:
         made = _padded(predictor, _features(predictor, questions), questions[0].coverage)
     except ValueError as error:
@@ -76,7 +76,7 @@ class Batcher:
         self.thread = concurrent.futures.ThreadPoolExecutor(1, "anchored-large")
 
     async def ask(self, question: Question) -> Columns:
-        """The predictions; what is wrong with the rows is raised."""
+        """The predictions; an error in the rows is raised."""
         loop = asyncio.get_running_loop()
         if question.n_rows > SMALL:
             self._on_batch([question])
@@ -97,7 +97,7 @@ class Batcher:
         return await future
 
     def close(self) -> None:
-        """Answer what waits, and end."""
+        """Answer the waiting questions, and stop."""
         self._flush()
         self.thread.shutdown(wait=False, cancel_futures=True)
 

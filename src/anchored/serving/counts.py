@@ -12,7 +12,7 @@ _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0,
 
 
 class Counts:
-    """Numbers that only grow, but for the requests that are being answered."""
+    """Numbers that only grow, except for the requests that are being answered."""
 
     def __init__(self, n_members: int, task: str, package: str):
         self._info = f'task="{task}",members="{n_members}",version="{_escaped(package)}"'

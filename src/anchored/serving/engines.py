@@ -46,7 +46,7 @@ def with_pandas(
 def with_polars(
     model: Any, frame: Any, *, coverage: float | None = None, keep: Sequence[str] = ()
 ) -> Any:
-    """Predictions for a data frame or a lazy frame of Polars; those of the latter are lazy too."""
+    """Predictions for a data frame of Polars, or lazy predictions for a lazy frame."""
     import polars as pl
 
     def predicted(part: Any) -> Any:
@@ -76,8 +76,8 @@ def add_to_duckdb(
 ) -> str:
     """Add a function to a connection of DuckDB, and give the SQL that calls it.
 
-    The SQL names the columns in their order, ``predict("size", "town")`` say, and its value is a
-    row of predictions: ``select id, unnest(...) from flats``.
+    The SQL names the columns in their order, for example ``predict("size", "town")``. Its value is
+    a row of predictions: ``select id, unnest(...) from flats``.
     """
     import duckdb
 

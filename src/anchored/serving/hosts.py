@@ -1,4 +1,4 @@
-"""Which Host headers name a server, so that no foreign name is pointed at it."""
+"""Which Host headers name a server; no foreign domain may point at it."""
 
 import ipaddress
 import socket
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 
 def host_check(bound: str, more: Collection[str] = ()) -> Callable[[str], bool]:
-    """Whether a Host header names a server bound to ``bound``, or is one of ``more`` names.
+    """Whether a Host header names a server bound to ``bound``, or one of the names in ``more``.
 
     A server for all interfaces answers to any address, which no foreign page can forge.
     """

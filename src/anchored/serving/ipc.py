@@ -1,7 +1,7 @@
-"""Streams of Arrow batches from anyone.
+"""Streams of Arrow batches from clients that are not trusted.
 
-Arrow checks what it reads, if asked to. Two things are left to us, since a small body could ask for
-much memory: compressed buffers, and one long text that many rows point to.
+Arrow checks what it reads, on request. A small body could still use much memory in two ways, which
+are checked here: compressed buffers, and one long text that many rows point to.
 """
 
 import struct
@@ -52,7 +52,7 @@ def write(columns: dict[str, Any]) -> bytes:
 
 
 def check_size(table: Any, limits: Limits) -> None:
-    """Refuse text that takes far more room written out than in the body."""
+    """Refuse text that takes far more memory than the body has bytes."""
     total = sum(_text_bytes(column) for column in table.columns)
     if total > _EXPANDED * limits.max_bytes:
         raise Refusal(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one request and of all of them.
+    """Limits for one request and for all requests.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Limits:
 
     @property
     def stalled_seconds(self) -> float:
-        """After which a connection that completes no request is dropped."""
+        """Seconds after which a connection that completes no request is dropped."""
         return 2 * (self.body_seconds + self.answer_seconds)
 
 

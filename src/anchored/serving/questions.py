@@ -53,7 +53,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def from_json(body: bytes, encoder: Encoder, limits: Limits, coverage: float) -> Question:
-    """The question of a JSON body; cells are read later, those of several questions at once."""
+    """The question of a JSON body; cells are read later, for several questions at once."""
     content = _parsed(body)
     if not isinstance(content, dict):
         raise Refusal(400, f"the body must be an object {_SHAPE}; got {_kind(content)}.")
@@ -150,7 +150,7 @@ def _kind(value: Any) -> str:
 
 
 def json_table(cells: dict[str, list], encoder: Encoder, text: Collection[str]) -> Table:
-    """Cells of JSON as a table; a number stands for the level that spells it."""
+    """Cells of JSON as a table; in a column of text, a number is read as that text."""
     columns = {c.name: _cells(c, cells[c.name], c.name in text) for c in encoder.columns}
     return Table(columns, len(cells[encoder.columns[0].name]))
 

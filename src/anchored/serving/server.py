@@ -1,4 +1,4 @@
-"""The web server of the service: uvicorn, for this machine unless told otherwise."""
+"""The web server of the service: uvicorn, by default for this machine only."""
 
 import asyncio
 import contextlib
@@ -74,7 +74,7 @@ def _guarded(stalled_seconds: float) -> type[asyncio.Protocol]:
 
 
 class Server(uvicorn.Server):
-    """Serves until it is told to stop; requests under way are answered first."""
+    """Serves until it is stopped; open requests are answered first."""
 
     def __init__(self, service: Service):
         self._service, self._n_broken = service, 0
@@ -121,7 +121,7 @@ def serve(
     allow_hosts: Collection[str] = (),
     on_listen: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a model until interrupted; ``on_listen`` is told the address.
+    """Serve a model until interrupted; ``on_listen`` receives the address.
 
     Raises OSError if the address is not available.
     """

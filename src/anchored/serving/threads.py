@@ -1,8 +1,8 @@
 """One thread for products of matrices.
 
-Those of a prediction are small. Threads inside them gain little on a free machine, and on a busy
-one they wait for each other: blocks of rows took 15 times as long. Engines use cores by working
-on several batches at once.
+The products of a prediction are small. Threads inside them gain little on a free machine. On a busy
+machine they wait for each other: blocks of rows took 15 times as long. Engines use several cores by
+predicting several batches at once.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Columns of Arrow as NumPy columns of a table: the one place that knows pyarrow's types."""
+"""Turns columns of Arrow into NumPy columns of a table; only this module knows pyarrow's types."""
 
 import contextlib
 import itertools
@@ -25,14 +25,14 @@ def pyarrow() -> Any:
 
 
 def release_unused() -> None:
-    """Give memory that the package keeps for later back, if it is loaded."""
+    """Release memory that the package keeps for later, if it is loaded."""
     package = sys.modules.get("pyarrow")
     if package is not None:
         package.default_memory_pool().release_unused()
 
 
 def filesystems() -> Any:
-    """The part of the package for storage that URLs name."""
+    """The part of the package that reads storage named by URLs."""
     pyarrow()  # which says what is missing
     from pyarrow import fs
 
@@ -40,7 +40,7 @@ def filesystems() -> Any:
 
 
 def chunked(column):
-    """A column of a table or of a batch as one of a table."""
+    """A column of an Arrow table or batch as a column of a table."""
     pa = pyarrow()
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
@@ -75,7 +75,7 @@ def plain(column):
 
 
 def cells(column, as_text: bool = False, comma: bool = False) -> np.ndarray:
-    """A plain column as a table has it; ``comma``: it may be the decimal mark."""
+    """A plain column in the form of a table; with ``comma``, a comma may be the decimal mark."""
     pa = pyarrow()
     pc = pa.compute
     if not as_text or column.type == pa.float64():

@@ -1,7 +1,7 @@
 """The kinds a column of a table can be, and the features each kind writes for its cells.
 
-A column may come as numbers or as text, since a block of a table may hold nothing but numbers
-where another one has words.
+A column may come as numbers or as text, because one block of a table may contain only numbers where
+another one has words.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ _MONDAY = 4.0  # 1970-01-05, in days since 1970
 
 @dataclasses.dataclass(frozen=True)
 class Numeric:
-    """Numbers, in text written in one ``form``; ``fill`` stands for missing ones."""
+    """Numbers; in text, all have the same ``form``. ``fill`` stands for missing cells."""
 
     kind: ClassVar[str] = "numeric"  # besides: how cells are written, and what they must hold
     name: str
@@ -38,7 +38,7 @@ class Numeric:
 
     @property
     def indicators(self) -> tuple[bool, ...]:
-        """Which of the features are 1 for some cells and 0 for all others."""
+        """Which features are 1 for some cells and 0 for all others."""
         return False, *([True] if self.has_missing else ())
 
     @property
@@ -58,7 +58,7 @@ class Numeric:
 
 @dataclasses.dataclass(frozen=True)
 class Boolean:
-    """Two words in any case, ``truth`` being 1; ``fill`` stands for missing ones."""
+    """Two words in any case; ``truth`` becomes 1, and ``fill`` stands for missing cells."""
 
     kind: ClassVar[str] = "boolean"
     written: ClassVar[str] = ""
@@ -89,8 +89,8 @@ class Boolean:
 class Category:
     """Text of few levels; those that are not in ``levels`` share one feature.
 
-    If training rows have such ``rare`` levels, levels that no training row has share another. What
-    is kept of rare levels is the `mark` of each: their text may be a name or an address.
+    If training rows have such ``rare`` levels, levels that no training row has share another. Of
+    each rare level, only its `mark` is kept, because its text may be a name or an address.
     """
 
     kind: ClassVar[str] = "category"
@@ -144,7 +144,7 @@ class Category:
         return _places(self.levels)
 
     def texts(self, numbers: np.ndarray) -> "list[str | None]":
-        """The level that stands for each number, or text that is no frequent level."""
+        """The level that each number spells, or a text that is not a frequent level."""
         return _texts(numbers, self._lookup[1])
 
 
@@ -152,7 +152,8 @@ class Category:
 class Levels:
     """Text of many levels: frequent ones as in `Category`, and what targets say about each level.
 
-    ``known`` levels have ``values``, one for each of ``titles``; any other has the ``usual`` ones.
+    ``known`` levels have ``values``, one for each of ``titles``; any other level has the ``usual``
+    values.
     """
 
     kind: ClassVar[str] = "large category"
@@ -218,7 +219,7 @@ class Levels:
 class Date:
     """Dates written in one ``order``; ``cycles`` of the year, week and day where they vary.
 
-    Missing ones get the day ``fill``, and the centre of each circle.
+    Missing dates get the day ``fill``, and the centre of each circle.
     """
 
     kind: ClassVar[str] = "date"
@@ -259,9 +260,9 @@ KINDS: dict[str, type[Column]] = {
 
 
 def write_features(column: Column, table: Table, out: np.ndarray, training: bool = False) -> None:
-    """Fill ``out`` [row, feature] for the cells of a table; what cannot be read is an error.
+    """Fill ``out`` [row, feature] for the cells of a table; a cell that cannot be read is an error.
 
-    Of ``training`` rows, levels that are not known count as rare ones.
+    In ``training`` rows, levels that are not known count as rare levels.
     """
     values, bad = column.read(table.columns[column.name])
     if bad.any():
@@ -294,14 +295,14 @@ def phase(days: np.ndarray, cycle: str) -> np.ndarray:
 
 
 def empty_cells(cells: np.ndarray) -> np.ndarray:
-    """Where a column has nothing at all, [row]: in a target, NA may be a class."""
+    """Where a column has empty cells, [row]; in a target, NA may be a class."""
     if cells.dtype != object:
         return np.isnan(cells)
     return np.fromiter((cell is None for cell in cells), bool, len(cells))
 
 
 def missing_cells(cells: np.ndarray) -> np.ndarray:
-    """Where a column has nothing, or a word that stands for nothing, [row]."""
+    """Where a column has empty cells, or words for a missing value, [row]."""
     if cells.dtype != object:
         return np.isnan(cells)
     missing = {cell: is_missing(cell) for cell in set(cells.tolist())}
@@ -309,7 +310,8 @@ def missing_cells(cells: np.ndarray) -> np.ndarray:
 
 
 def mark(level: str) -> str:
-    """What stands for a level whose text is not kept, in every process and on every machine.
+    """The hash of a level whose text is not kept; it is the same in every process and on every
+    machine.
 
     Numbers have the same mark however they are written.
     """

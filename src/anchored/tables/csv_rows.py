@@ -1,7 +1,7 @@
-"""A stream of bytes cut into blocks of whole CSV rows, with every fault named by its line.
+"""Cuts a stream of bytes into blocks of whole CSV rows; errors name the line.
 
-Separator, line ends and encoding are detected. A block ends where a row ends, also if cells
-hold line ends in quotes, so that each block can be parsed alone and memory stays bounded.
+Separator, line ends and encoding are detected. A block ends where a row ends, even if quoted cells
+contain line ends. So each block can be parsed alone, and memory stays bounded.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Dates in text: which way they are written, and the days since 1970 that they stand for.
+"""Dates in text: the order in which they are written, and the days since 1970.
 
 A date may have a time after a space or a "T", to the minute, the second or a part of it, with AM
 or PM, and a time zone ("Z" or "+02:00"), which is turned into UTC. Months may be English words.
@@ -73,8 +73,8 @@ def _zone_minutes(zone: str | None) -> int:
 def date_orders(cells: Iterable[str]) -> tuple[str, ...]:
     """The orders that all cells can be read in.
 
-    More than one is left if day and month cannot be told apart. Of dates with the year first,
-    one is left.
+    More than one is left if day and month cannot be told apart. For dates with the year first, one
+    is left.
     """
     orders = ORDERS
     for cell in cells:

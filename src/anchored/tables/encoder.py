@@ -6,14 +6,15 @@ Each column of the training table is of one kind, and later cells must be of tha
 - boolean: 0 or 1, from pairs of words such as no and yes; missing cells get the training mean
 - category: one feature of 0 and 1 for each frequent level, and one for all others; levels that no
   training row has get one of their own
-- large category: of more levels than that; also what the targets of training rows say of each
+- large category: of more levels than that; also what the targets of training rows say about each
 - date: days since 1970, and where they vary the time of year, week and day on a circle
 
 Missing cells have a feature of their own where training cells were missing. No training row has the
-feature of new levels (that of other levels, if there were none in training): its weights are as the
-prior has them, members disagree, and rows with a new level are predicted with doubt. Training rows
-that the encoder was not fitted on, since a sample was or since they came later, may have levels it
-does not know: these count as other levels while networks are trained.
+feature of new levels (or, if there were no other levels in training, the feature of other levels).
+So its weights stay as in the prior, members disagree about it, and rows with a new level get wide
+error bars. The encoder may be fitted on a sample of the training rows, or before some of them
+arrive. These rows may then have levels that it does not know. Such levels count as other levels
+while networks are trained.
 """
 
 import collections
@@ -106,7 +107,7 @@ class Encoder:
     ) -> "tuple[Encoder, np.ndarray]":
         """The encoder of rows of positive weight, and the features of all training rows.
 
-        What targets say of a row's levels leaves out the row's own.
+        The mean target of a row's level leaves out the row's own target.
         """
         counted = np.flatnonzero(signals.weight > 0)
         every = len(counted) == table.n_rows
@@ -173,7 +174,7 @@ class Encoder:
 
     @property
     def new(self) -> np.ndarray:
-        """Whether each feature [feature] is that of levels that no training row has."""
+        """Whether each feature [feature] stands for levels that no training row has."""
         of_levels = (c.new if isinstance(c, Category | Levels) else -1 for c in self.columns)
         sizes = (len(column.feature_names) for column in self.columns)
         return np.concatenate(
@@ -183,7 +184,7 @@ class Encoder:
     def transform(self, table: Table, training: bool = False) -> np.ndarray:
         """Features [row, feature] of a table with the same columns, in any order.
 
-        If networks are to be trained on them, levels that are not known count as rare ones.
+        If the features are for training networks, unknown levels count as rare levels.
         """
         self.check(table.columns)
         widths = [len(column.feature_names) for column in self.columns]
@@ -193,7 +194,7 @@ class Encoder:
         return out
 
     def readable(self, table: Table) -> np.ndarray:
-        """Whether each row [row] holds cells of the kinds of the training rows."""
+        """Whether all cells of each row [row] can be read as in training."""
         bad = np.zeros(table.n_rows, bool)
         for column in self.columns:
             bad |= column.read(table.columns[column.name])[1]
@@ -247,8 +248,8 @@ def missing_columns(missing: Sequence[str], names: Collection[str]) -> TableErro
 def target_kind(cells: np.ndarray) -> tuple[str, str]:
     """Whether a target is for "regression" or "classification", and the reason in words.
 
-    Text means classes, even a word such as None. So do two different whole numbers, and up to ten
-    if each occurs at least twice and they are fewer than 5 % of the rows.
+    Text means classes, even a word such as None. Two different whole numbers also mean classes. So
+    do up to ten, if each occurs at least twice and their number is below 5 % of the number of rows.
     """
     cells = cells[~empty_cells(cells)]
     if not len(cells):

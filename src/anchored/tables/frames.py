@@ -1,6 +1,6 @@
 """Data frames as tables: pandas, polars and Arrow, each cell as a file would give it.
 
-Nothing is imported to know a frame, and pyarrow is needed for its own tables alone.
+Nothing is imported to recognise a frame, and pyarrow is needed only for its own tables.
 """
 
 import datetime

@@ -2,14 +2,14 @@
 
 A column of hundreds of levels (a job title, a car's model) has too many for a feature each. The
 mean target of a level contains most of the information in that level. A mean of few rows is drawn
-towards that of all rows, the more the rows of one level differ among themselves: it is the
+towards the mean of all rows, and more so if the rows of one level differ widely. It is the
 posterior mean if levels are drawn from a normal distribution. A second feature says how well the
 level is known, from 0 (never seen) to 1.
 
-A row's own target must not be among those it is described by, or networks would read it there.
-Training rows are therefore shared out in ten parts, and each is described by the other nine. Equal
-rows are shared out evenly: if one part had them all, the others would say the opposite of it. The
-result does not depend on the order of the rows.
+A row's own target must not be part of its features, or networks would learn to read it there. So
+training rows are divided into ten parts, and each part is described by the other nine. Equal rows
+are spread evenly. If one part had them all, the other parts would say the opposite. The result does
+not depend on the order of the rows.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ _LEAST_BETWEEN = 1e-6  # variance between levels, as a share of the whole
 
 @dataclasses.dataclass(frozen=True)
 class Signals:
-    """What is averaged over the rows of a level: ``values`` [row, signal], and its ``titles``."""
+    """What is averaged over the rows of a level: ``values`` [row, signal], and their ``titles``."""
 
     titles: tuple[str, ...]
     values: np.ndarray
@@ -43,7 +43,9 @@ class Signals:
 
     @classmethod
     def of_classes(cls, y: np.ndarray, weight: np.ndarray | None = None) -> "Signals":
-        """Whether a row is of each of the largest classes; of two classes, one is enough."""
+        """For each of the largest classes, whether a row belongs to it; for two classes, one
+        suffices.
+        """
         classes, counts = np.unique(y, return_counts=True)
         largest = classes[np.argsort(-counts, kind="stable")]
         shown = largest[:1] if len(classes) == 2 else largest[:_MOST_CLASSES]
@@ -120,7 +122,7 @@ def parts_of(table: Table, signals: Signals) -> np.ndarray:
 
 
 def by_other_parts(cells: np.ndarray, signals: Signals, parts: np.ndarray) -> np.ndarray:
-    """What `Means` of all other parts say of each training row."""
+    """What `Means` of all other parts say about each training row."""
     out = np.empty((len(cells), signals.values.shape[1] + 1))
     for part in range(_N_PARTS):
         here = parts == part

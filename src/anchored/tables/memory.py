@@ -1,4 +1,4 @@
-"""Memory for a table: how much there is, an early error if it is too little, and its return."""
+"""Memory for a table: how much is free, an early error if it is too little, and its release."""
 
 import ctypes
 import functools
@@ -21,21 +21,21 @@ UNREAD_ROW_BYTES = 72  # of a row that stays in a file, at most: its target, pla
 
 
 def available() -> float:
-    """Bytes that this process may still take, as far as the system says."""
+    """Bytes that this process may still take, according to the system."""
     found = [_of_machine(), _of_container(), _of_process()]
     return min((free for free in found if free is not None), default=float("inf"))
 
 
 def of_row(n_inputs: int, n_ramps: int) -> float:
-    """Bytes of a row of so many numbers that is fitted in memory, and of their ramps."""
+    """Bytes of a row with this many numbers that is fitted in memory, and of its ramps."""
     return PLAIN_BYTES * n_inputs + (RAMPED_BYTES - PLAIN_BYTES) / 8 * n_ramps
 
 
 def give_back() -> None:
-    """Give memory that is free inside this process back to the system.
+    """Return memory that this process has freed to the system.
 
-    Allocators keep what was freed for later, which adds up over the steps of a large fit. Where the
-    C library cannot do it, nothing happens.
+    Allocators keep freed memory for later, and this adds up over the steps of a large fit. If the C
+    library cannot return memory, nothing happens.
     """
     arrow.release_unused()
     trim = _trim()
@@ -54,7 +54,7 @@ def _trim() -> Any:
 def that_fit(parts: Iterator, share_read: Callable[[int], float]) -> Iterator:
     """The same Arrow tables; an error as soon as all of them seem to need too much memory.
 
-    ``share_read`` tells from the number of rows so far which part of the table they are.
+    ``share_read`` gives the share of the table that the rows so far make up.
     """
     free = available()
     n_rows = n_bytes = 0

@@ -1,7 +1,8 @@
-"""Numbers in text: the ways in which people write them, "$1,234.50" or "12 %" or "1 234,5".
+"""Numbers in text, as people write them: "$1,234.50" or "12 %" or "1 234,5".
 
-A form is named by an example: its marks between thousands and before decimals, and one sign of a
-currency or of per cent, which every cell has. The sign does not change the value: "12 %" is 12.
+A form is named by an example. It has marks between thousands and before decimals, and it may have
+one sign, of a currency or of per cent, which every cell then has. The sign does not change the
+value: "12 %" is 12.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """What is going to be done with a table, decided before any training.
 
-Which task it is, which rows are to train and to test on, and what a careful reader should know.
+The plan has the task, the rows to train on and to test on, and notes for a careful reader.
 Rows to test on are set aside before anything is learned from the table.
 """
 

@@ -1,6 +1,6 @@
 """Tables from CSV and Parquet files, whole or block by block, as NumPy columns.
 
-What a file is (gzip, Parquet, separator, encoding) is decided by its content, never by its name.
+The content of a file decides what it is (gzip, Parquet, separator, encoding), never its name.
 Everything wrong with a file is a ``TableError`` of one line.
 """
 
@@ -258,7 +258,7 @@ def _one_line(error: Exception) -> str:
 
 
 def files_of(source: str | Path) -> list[str | Path]:
-    """The Parquet files of a folder, in the order of their names; or the file that it is."""
+    """The Parquet files of a folder, in the order of their names; or a single file."""
     folder = Path(source)
     if not folder.is_dir():
         return [source]

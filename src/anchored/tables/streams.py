@@ -3,7 +3,7 @@
 The type of each column is decided from a random sample of the rows. Then every row is read once,
 encoded, and written as single-precision numbers to a file that training maps into memory: a row
 takes four bytes there for each feature, and only the rows that are read take memory. Levels that
-are not in the sample count as rare ones in training.
+are not in the sample count as rare levels in training.
 """
 
 import dataclasses
@@ -71,14 +71,14 @@ class Stream:
 
     @property
     def is_large(self) -> bool:
-        """Whether the table would take more than a third of the memory there is."""
+        """Whether the table would take more than a third of the free memory."""
         n_columns = max(len(self.names), memory.RAMPED_COLUMNS)
         return _SHARE * memory.RAMPED_BYTES * self.total * n_columns > memory.available()
 
     def blocks(
         self, names: Collection[str] | None = None, text: Collection[str] = ()
     ) -> Iterator[tuple[int, Table]]:
-        """Number of its first row, and a block of rows; the next one is read meanwhile."""
+        """Blocks of rows with the numbers of their first rows; the next block is read meanwhile."""
         return _ahead(self._blocks(names, text))
 
     def _blocks(self, names, text) -> Iterator[tuple[int, Table]]:

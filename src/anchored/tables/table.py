@@ -1,7 +1,7 @@
-"""A table in memory: NumPy columns of numbers or text, and which words a cell is made of.
+"""A table in memory: NumPy columns of numbers or text, and the rules that turn words into cells.
 
 A column is numbers if every cell that is there is a number, otherwise text. Words such as NA
-and None stay as they are in text: an input takes them for missing, a target for a class.
+and None stay as they are in text: in an input they count as missing, in a target as a class.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""The default training: what estimators do if nothing is set, and what a search tries first."""
+"""The default training of the estimators, which a search also tries first."""
 
 import dataclasses
 import math
@@ -37,10 +37,10 @@ def default_schedule(
     """The schedule for a number of rows, a number of hidden layers, and a share of noise.
 
     The share is the noise variance divided by the targets' variance. From ``relevance_rows`` rows
-    on, relevances make the prior uneven, so steps are in units of its scale, and the rate falls
-    evenly to zero. With fewer rows, or if little noise asks for a close fit, steps are in the units
-    of the parameters, and there are 30,000 of them. From ``matrix_rows`` rows on, batches are large
-    enough for Muon, which needs fewer steps.
+    on, relevances make the prior uneven. So steps are in units of the prior's scale, and the rate
+    falls evenly to zero. With fewer rows, or if little noise asks for a close fit, steps are in the
+    units of the parameters, and there are 30,000 of them. From ``matrix_rows`` rows on, batches are
+    large enough for Muon, which needs fewer steps.
     """
     least = _FEW_BATCH if n_rows < FEW_ROWS else _LEAST_BATCH
     batch_size = min(max(n_rows // _ROWS_PER_BATCH_ROW, least), _MOST_BATCH)

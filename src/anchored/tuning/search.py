@@ -1,8 +1,8 @@
 """The paper's tuning of a regression, on one 80/20 split of the training rows (appendix E).
 
-First the prior and the noise, with the exact GP the network tends to; then the batch size,
-the learning rate, the length and the decay of the training, by the validation NLL of an
-anchored ensemble with its Gaussian predictive.
+First it chooses the prior and the noise, with the exact GP that the network tends to. Then it
+chooses the batch size, the learning rate, the length and the decay of the training. These have the
+lowest validation NLL of an anchored ensemble with its Gaussian predictive.
 """
 
 import dataclasses

@@ -1,14 +1,14 @@
-"""Networks of other frameworks, and plain functions, as a `Network`: one argument takes them all.
+"""Turns networks of other frameworks, and plain functions, into a `Network`.
 
     equinox.Module       written for one row; it is lifted over rows
     flax.nnx.Module      flax.linen.Module      torch.nn.Module (by way of torchax)
     (init, apply)        two functions: init(key) or init(key, x), and apply(params, x)
     (apply, params)      a function of (params, x), and parameters as an example
 
-They are told apart by the module of the type, so that a framework is imported by its own users
-alone. A module is made anew for each member by the initialisers of its layers. If it has layers
-that the framework does not know, or initialisers of its own, hand ``functools.partial(Net, 3, 8)``:
-a class that lacks nothing but its key (``key=``, ``rngs=``, or PyTorch's seed).
+The module of the type tells them apart, so a framework is imported only if you use it. For each
+member, the initialisers of the layers make a new module. If a module has layers that the framework
+does not know, or initialisers of its own, pass ``functools.partial(Net, 3, 8)`` instead: the class
+with all its arguments but the key (``key=``, ``rngs=``, or PyTorch's seed).
 
 Inputs that are a tuple of arrays are the arguments of a module; a dict is one argument.
 Parameters of a module are one dict by dotted path, such as ``layers.0.weight``.

@@ -1,4 +1,4 @@
-"""What the adapters share: outputs and parameters checked, constants compared, messages."""
+"""What the adapters share: checks of outputs and parameters, comparison of constants, messages."""
 
 import dataclasses
 import inspect
@@ -18,7 +18,7 @@ _ABSENT = object()
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-    """An array of a module that is not trained: equal to another if its values are."""
+    """An array of a module that is not trained; two of them are equal if their values are equal."""
 
     value: Any = dataclasses.field(compare=False)
     key: tuple
@@ -30,7 +30,7 @@ class Constant:
 
 
 def compared(value: Any) -> Any:
-    """A part of a network that is not trained, such that copies of it are equal."""
+    """A part of a network that is not trained; copies of it are equal."""
     if isinstance(value, (tuple, list)):
         return tuple(map(compared, value))
     if hasattr(value, "dtype") and hasattr(value, "shape"):
@@ -56,7 +56,7 @@ def arguments(x: Any) -> tuple:
 
 
 def checked_outputs(outputs: Any, x: Any, title: str) -> Array:
-    """Outputs [batch, out]; those of shape [batch] are of one output."""
+    """Outputs [batch, out]; outputs of shape [batch] become [batch, 1]."""
     n_rows = jax.tree.leaves(x)[0].shape[0]  # may be a symbol, where a program is exported
     if not hasattr(outputs, "shape"):
         raise TypeError(
@@ -89,7 +89,7 @@ def check_layers(
     off: str,
     off_statistics: str = "",
 ) -> None:
-    """No layer may drop at random or keep running statistics; ``off`` says how to switch it off."""
+    """Refuse layers with dropout or running statistics; ``off`` says how to switch them off."""
     for path, layer in layers:
         if drops(layer):
             raise has_dropout(title, path, type(layer).__name__, off)
@@ -100,10 +100,10 @@ def check_layers(
 def constructor_arguments(
     layer: Any, special: dict[str, Any], is_plain: Callable[[Any], bool]
 ) -> dict[str, Any] | None:
-    """What a layer's constructor takes, from its fields of the same names.
+    """The arguments of a layer's constructor, taken from its fields of the same names.
 
-    ``special`` counts before fields, of which those that are not plain do not count. None if an
-    argument without a default is left.
+    Values in ``special`` take precedence over fields, and fields that are not plain values are
+    ignored. The result is None if an argument without a default is missing.
     """
     given: dict[str, Any] = {}
     _, *parameters = inspect.signature(type(layer).__init__).parameters.values()

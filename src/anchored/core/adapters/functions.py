@@ -44,8 +44,8 @@ class FunctionPair:
 class Function:
     """``apply(params, x)`` with example parameters.
 
-    A member starts with weights of variance 1 / fan-in, as our own networks do; parameters of one
-    axis or none (biases, scales) start as in the example.
+    A member starts with weights of variance 1 / fan-in, as our own networks do; parameters with at
+    most one axis (biases, scales) start as in the example.
     """
 
     apply_params: Callable

@@ -1,7 +1,7 @@
 """What a parameter is, from its path, its shape and the kind of its layer.
 
-Weights have a fan-in: how many inputs reach one output. It is all axes but the one of outputs,
-which comes first in Equinox and PyTorch and last in Flax and here.
+Weights have a fan-in: how many inputs reach one output. It is the product of all axes except the
+axis of outputs. That axis comes first in Equinox and PyTorch, and last in Flax and in this library.
 """
 
 import math

@@ -28,7 +28,7 @@ _UNSAID_STATISTICS = 'Parameter "use_running_average"'
 
 @dataclasses.dataclass(frozen=True)
 class LinenNetwork:
-    """A module, which is a description already."""
+    """A Linen module, which holds no parameters."""
 
     module: linen.Module = dataclasses.field(compare=False)
     key: Any  # the module, as it is compared
@@ -77,5 +77,5 @@ def from_module(module: linen.Module) -> LinenNetwork:
 
 
 def from_class(make: Any) -> LinenNetwork:
-    """A Linen module is its own description: a class alone lacks its fields."""
+    """Refuse a class: only an instance of a Linen module has its fields."""
     raise bad_value("network", make, f"an instance, {getattr(make, '__name__', 'Net')}(...)")

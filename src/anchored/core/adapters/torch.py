@@ -1,4 +1,4 @@
-"""PyTorch modules, run in JAX through torchax: parameters and buffers apart."""
+"""PyTorch modules, run in JAX through torchax, with parameters and buffers kept separately."""
 
 import contextlib
 import copy
@@ -36,7 +36,7 @@ _LOCK = threading.RLock()  # a module has one set of parameters at a time
 class TorchNetwork:
     """A module; its parameters are put in when it is called.
 
-    Equal to another if layers, attributes and buffers are, as in a copy.
+    Two are equal if their layers, attributes and buffers are equal, as in a copy.
     """
 
     title: str

@@ -1,1 +1,1 @@
-"""For those who keep their own training loop: penalties, anchors, and predictives of members."""
+"""For training loops of your own: penalties, anchors, and predictives of members."""

@@ -1,8 +1,8 @@
 """The program of a network, whatever it was written in, as ONNX nodes.
 
 `networks` hands `anchored.model.onnx` the members of an ensemble. JAX traces `network.apply`, and
-each operation of the program becomes a few nodes; what depends on parameters alone is computed
-beforehand. An operation that has no nodes is refused by name.
+each operation of the program becomes a few nodes; values that depend only on parameters are
+computed beforehand. If an operation has no nodes, the error names it.
 """
 
 from typing import Any

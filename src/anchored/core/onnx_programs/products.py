@@ -63,7 +63,9 @@ def convolution(scope: Scope, op: Operation) -> str:
 
 
 def pool(kind: str) -> Translate:
-    """Windows over some axes, which come last and the others as one before them."""
+    """Windows over some axes. These axes come last; the others are joined into one axis before
+    them.
+    """
 
     def translate(scope: Scope, op: Operation) -> str:
         params, value = op.params, op.inputs[0]
@@ -102,7 +104,7 @@ def pool(kind: str) -> Translate:
 
 
 def gather(scope: Scope, op: Operation) -> str:
-    """Rows of a table by number, and what else picks single places along some axes."""
+    """Rows of a table by number, and other operations that pick single places along some axes."""
     numbers, graph, (table, index) = op.params["dimension_numbers"], scope.graph, op.inputs
     picked, batch = list(numbers.start_index_map), list(numbers.operand_batching_dims)
     lengths = sizes(*op.both("slice_sizes"))

@@ -34,7 +34,7 @@ class Program(NamedTuple):
 
     @classmethod
     def of(cls, few: Any, more: Any) -> "Program":
-        """One program from two that JAX traced, with or without constants."""
+        """One program made from two that JAX traced, with or without constants."""
         inner = [p.jaxpr if isinstance(p, ClosedJaxpr) else p for p in (few, more)]
         consts = [list(p.consts) if isinstance(p, ClosedJaxpr) else [] for p in (few, more)]
         return cls(inner[0], inner[1], (consts[0], consts[1]))

@@ -34,12 +34,12 @@ class Size(NamedTuple):
 
 
 def sizes(few: Any, more: Any) -> tuple[Size, ...]:
-    """Sizes of the axes, from their shapes in the two programs."""
+    """Sizes of the axes, from the shapes in the two programs."""
     return tuple(Size.of(a, b) for a, b in zip(few, more, strict=True))
 
 
 def product(several: "tuple[Size, ...] | list[Size]") -> Size:
-    """The size of an axis that joins several, of which one at most has rows."""
+    """The size of an axis that joins several axes; at most one of these may hold rows."""
     result = Size(0, 1)
     for size in several:
         if result.times and size.times:
@@ -51,7 +51,7 @@ def product(several: "tuple[Size, ...] | list[Size]") -> Size:
 
 @dataclass(frozen=True)
 class Value:
-    """One value: its name in the graph or, as long as nobody needs one, the array itself."""
+    """One value: its name in the graph or, until a name is needed, the array itself."""
 
     shape: tuple[Size, ...]
     dtype: Any

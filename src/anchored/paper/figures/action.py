@@ -56,7 +56,7 @@ def problem(s: Settings, key) -> Problem:
 def functions(s: Settings, key, ask: Problem, epochs: int) -> tuple[np.ndarray, np.ndarray]:
     """All members on the grid [member, batch, 1], before training and after.
 
-    They start at draws from the prior that know nothing of their anchors.
+    They start at draws from the prior that are independent of their anchors.
     """
     key_start, key_fit = jax.random.split(key)
     n_members = max(s.sizes)

@@ -1,4 +1,4 @@
-"""Appendix B: every example of the theory, computed beside the numbers printed."""
+"""Appendix B: every example of the theory, computed and compared with the printed numbers."""
 
 import dataclasses
 from functools import partial
@@ -17,7 +17,7 @@ TIES = 1e-9  # a number may lie half-way between two printed ones: 0.145 is prin
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Nothing to set: the examples are the appendix's, and ours at the end."""
+    """There is nothing to set: the examples are those of the appendix, with ours at the end."""
 
     examples: tuple[str, ...] = EXAMPLES
 

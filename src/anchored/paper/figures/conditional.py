@@ -28,7 +28,7 @@ _AT_A_TIME = 32  # values in one pass over the rows
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """One trained network and the rows its likelihood is taken of; leaves by their paths."""
+    """One trained network, with leaves by their paths, and the rows of the likelihood."""
 
     network: Network
     prior: Prior
@@ -50,7 +50,7 @@ class Trained:
         return np.size(jax.tree.leaves(self.params)[leaf_paths(self.params).index(leaf)])
 
     def curve(self, leaf: str, position: int, cap: float, drop: float, n_points: int) -> "Curve":
-        """One parameter's curve, its values in prior deviations from the trained value."""
+        """One parameter's curve; its values are in prior deviations from the trained value."""
         index = leaf_paths(self.params).index(leaf)
         value, scale = (
             float(np.ravel(jax.tree.leaves(tree)[index])[position])
@@ -81,7 +81,7 @@ def _log_likelihood(network, leaf: int, params, likelihood, data: Data, position
 
 
 class Curve(NamedTuple):
-    """Both likelihoods relative to their maxima at ``values``, and how far they are apart."""
+    """Both likelihoods at ``values``, relative to their maxima, and the distance between them."""
 
     values: np.ndarray
     likelihood: np.ndarray
@@ -92,7 +92,7 @@ class Curve(NamedTuple):
 
 
 def follow(log_likelihood, low: float, high: float, drop: float, n_points: int) -> Curve:
-    """The curve between the ends at which it has fallen by ``drop``, or else low and high."""
+    """The curve between the two ends where it has fallen by ``drop``, or between low and high."""
     values = np.linspace(*_ends(log_likelihood, low, high, drop, n_points), n_points)
     log = log_likelihood(values)
     log = log - log.max()

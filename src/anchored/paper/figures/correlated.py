@@ -1,6 +1,6 @@
 """Figure of appendix B.3: two perfectly correlated output weights of a network of two nodes.
 
-The text has noise variance 0.01, but the matrices printed belong to 0.1, which is used here.
+The text has noise variance 0.01, but the printed matrices belong to 0.1, which is used here.
 """
 
 import dataclasses

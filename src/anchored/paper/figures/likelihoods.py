@@ -127,7 +127,7 @@ def combine(s: Settings, results) -> dict:
 
 
 def counts(leaves: list[dict]) -> dict:
-    """Counts of curves: flat ones; normal ones among the rest; of these, those seen whole."""
+    """Counts of curves: flat ones, nearly normal ones among the rest, and those not cut off."""
     fall, end_fall, distance = (
         np.concatenate([leaf[name] for leaf in leaves]) for name in ("fall", "end_fall", "distance")
     )

@@ -36,8 +36,8 @@ NEAR_CLASSES = 0.5  # a grid point this near to a data point is near the data
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Appendix E.3, with NUTS for its HMC. All members start at prior draws, so that the losses
-    alone differ.
+    """Appendix E.3, with NUTS in place of HMC. All members start at prior draws, so only the losses
+    differ.
 
     The paper does not give the batch size: all rows in regression; 5 of the 30 rows for the
     classes, because 100 steps at a rate of 0.001 would hardly change the networks.

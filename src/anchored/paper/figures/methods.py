@@ -53,12 +53,13 @@ WORDS = COLUMNS | {
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Appendix E.2, with these departures: HMC tunes its step size (0.001 there), runs four
-    chains and predicts with all draws (50 there); VI predicts with 200 draws (50 there).
+    """Appendix E.2, with these differences: HMC tunes its step size (the paper has 0.001), runs
+    four chains and predicts with all draws (the paper has 50). VI predicts with 200 draws (the
+    paper has 50).
 
-    No learning rate is given there. E.4 has 0.005 for these data, E.5 0.0002 for such widths;
-    this one lies between and was chosen by the distance to the GP among ``rates``, so read the
-    table of all of them.
+    The appendix gives no learning rate. E.4 has 0.005 for these data, and E.5 has 0.0002 for such
+    widths. Ours lies between the two. It was chosen among ``rates`` by the distance to the GP, so
+    read the table of all rates.
     """
 
     activations: tuple[str, ...] = tuple(ROWS)

@@ -1,8 +1,8 @@
 """Beyond the paper: do NUTS, the exact finite-width posterior and the GP agree?
 
-The GP is the limit of infinite width. The exact posterior at width H, by importance sampling
-with the last layer integrated out, shares no inference code with NUTS: where the two agree and both
-differ from the GP, the difference is the width's.
+The GP is the limit of infinite width. The exact posterior at width H, by importance sampling with
+the last layer integrated out, shares no inference code with NUTS. Where the two agree and both
+differ from the GP, the width is the reason.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from anchored.paper.runner import Cell, Context, Experiment, Record, Table
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The six points of the panel of methods, at several widths."""
+    """The six points of figure 4, at several widths."""
 
     activations: tuple[str, ...] = ("relu", "erf")
     widths: tuple[int, ...] = (100, 400, 1600)

@@ -1,11 +1,11 @@
 """Figure 11: learning to swing a pole up by planning, at three levels of noise.
 
-A cell is one run of an agent, ``"<noise>:<method>/<seed>"``; a method that is stopped early has its
-number of training steps behind it, as in ``high:unconstrained@200``. Seed by seed all methods meet
-the same first trial, which is at random. The record can be read when only some of the cells are
-there; they come seed by seed, the highest noise first. ``--methods high:anchored,... --splits 20``
+A cell is one run of an agent, ``"<noise>:<method>/<seed>"``; if a method is stopped early, the
+number of training steps follows its name, as in ``high:unconstrained@200``. For each seed, all
+methods have the same first trial, with random actions. The record can be read before all cells are
+done; cells run seed by seed, the highest noise first. ``--methods high:anchored,... --splits 20``
 adds seeds of some of the methods. ``high:anchored-averaged`` plans with the mean of the members
-(`rl_cartpole_averaged`). ``"models:<method>@<steps>/<seed>"`` are the models alone, all
+(`rl_cartpole_averaged`). ``"models:<method>@<steps>/<seed>"`` are the models without planning, all
 fitted to the same rows of the highest noise (`rl_cartpole_models`).
 """
 

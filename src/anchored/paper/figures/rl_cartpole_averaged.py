@@ -1,4 +1,4 @@
-"""Does a planner gain by the members' spread? The same ensembles, planned with as one model.
+"""Does a planner gain from the members' spread? The same ensembles, used as one model.
 
 Planning scores a plan by its mean reward over worlds, each of one member. Here every world is the
 mean of the members instead: the networks, their training and the noise are the same, and the spread

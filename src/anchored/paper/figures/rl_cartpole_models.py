@@ -1,8 +1,9 @@
-"""Why a method ends where it does: the models alone, fitted to the same rows.
+"""Why methods end at different rewards: the models without planning, fitted to the same rows.
 
-Rows come from one trial at random and others that plan with the true equations, so no method has
-better ones than another. Each model is compared with the equations on further trials, where the
-cart is clear of the ends of its track: there alone the next state is normal around the equations.
+Rows come from one trial with random actions, and from others that plan with the true equations. So
+no method has better rows than another. Each model is compared with the equations on further trials,
+at steps where the cart is away from the ends of its track. Only there is the next state normal
+around the equations.
 """
 
 from functools import lru_cache
@@ -56,10 +57,11 @@ def judged(
     reward: Reward,
     features: Features,
 ) -> dict[str, float]:
-    """Scores of a model after ``n_steps`` steps, in deviations of the noise, and in nats.
+    """Scores of a model after ``n_steps`` steps of training.
 
-    ``error`` is the mean's distance from the equations, ``spread`` what the members claim of it;
-    ``lost`` is the log density of a step under the true distribution less that under the model.
+    ``error`` is the distance of the mean from the equations, and ``spread`` is the deviation of the
+    members, both in deviations of the noise. ``lost`` is the log density of a step under the true
+    distribution minus that under the model, in nats.
     """
     known, others = rows_of(source)
     key = jax.random.fold_in(jax.random.key(source.seed), 2**30)

@@ -1,4 +1,4 @@
-"""What the record of the cart-pole says: sentences, tables and learning curves."""
+"""Sentences, tables and learning curves from the record of the cart-pole."""
 
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class Mean(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """1 or -1 if it is clear of zero, or else 0."""
+        """The sign of the difference, 1 or -1, if it is clearly not zero; otherwise 0."""
         far = self.error is not None and abs(self.value) > _CLEAR * self.error
         return int(np.sign(self.value)) if far else 0
 
@@ -78,7 +78,7 @@ class Curves:
         return Mean.of([result[score] for result in self.models[name]])
 
     def names(self, noise: str) -> list[str]:
-        """Methods, as they are shown: of the three first, the shorter trainings, the limits."""
+        """Methods in the order of the page: the three main ones, shorter trainings, limits."""
         found = self.runs[noise]
         stopped = sorted((n for n in found if "@" in n), key=_in_order)
         known = [name for name in WORDS if name in found]
@@ -95,13 +95,13 @@ class Curves:
         return Mean.of(list(ends.values())) if ends else None
 
     def whole(self, noise: str, name: str) -> Mean | None:
-        """The mean over all trials but the first, which is at random."""
+        """The mean over all trials but the first, which uses random actions."""
         runs = self.runs.get(noise, {}).get(name, {}).values()
         means = [float(np.mean(run[1:] or run)) for run in runs]
         return Mean.of(means) if means else None
 
     def less(self, noise: str, name: str, other: str) -> Mean | None:
-        """How much higher the one ends than the other, over the seeds that both have."""
+        """How much higher one method ends than the other, over the seeds that both have."""
         return _difference(self.ends(noise, name), self.ends(noise, other))
 
     def less_at_first(self, noise: str, name: str, other: str) -> Mean | None:
@@ -122,7 +122,7 @@ def _difference(one: dict[int, float], two: dict[int, float]) -> Mean | None:
 
 
 def main_settings(record: Record) -> dict:
-    """Those of the runs that are not stopped early, as far as there are any."""
+    """The curves of the runs that are not stopped early, if there are any."""
     groups = record["settings"]
     return groups[min(groups, key=lambda group: ("@" in group, group))]
 

@@ -1,4 +1,4 @@
-"""Appendix C: an agent that pushes a cube to a goal knows where it does not know.
+"""Appendix C: an agent that pushes a cube to a goal knows what it does not know.
 
 A cell is a run of one agent. A run is saved in the folder of the record every half minute, and
 continues from there.
@@ -49,7 +49,7 @@ _AGENT = QSettings(
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Appendix E. What the paper does not give is ours, see the page."""
+    """Appendix E. Values that the paper does not give are ours; the page explains them."""
 
     environment: str = "fetch"  # or planar, its stand-in
     n_episodes: int = 40_000
@@ -122,10 +122,10 @@ def _binned(values: np.ndarray, n_episodes: int) -> list[float]:
 
 
 def scenes(s: Settings, kind: str) -> np.ndarray:
-    """Inputs [20, 4] of a kind of scene: four directions, five distances of gripper and cube.
+    """Inputs [20, 4] of a kind of scene: four directions, and five distances from gripper to cube.
 
-    The goal is straight ahead of the gripper, behind the cube; or where the cube is, which the
-    gripper touches; or far away.
+    In scenes A, the goal is straight ahead of the gripper, behind the cube. In scenes B, the cube
+    is at the goal and the gripper touches it. In scenes C, the goal is far away.
     """
     near = np.linspace(0.10, 0.14, 5) if kind != "B" else np.linspace(0.055, 0.075, 5)
     beyond = {"A": s.push.radius, "B": 0.2 * REACHED, "C": s.far}[kind]

@@ -1,4 +1,4 @@
-"""What the figures of the theory share: a check of draws, and axes of two parameters."""
+"""Shared code of the figures of the theory: a check of draws, and axes of two parameters."""
 
 import numpy as np
 
@@ -6,7 +6,9 @@ from anchored.exact.rms import Normal
 
 
 def check_draws(draws: np.ndarray, expected: Normal) -> dict:
-    """Moments of draws [n, dim], their standard errors, and the largest deviation in errors."""
+    """Moments of draws [n, dim], their standard errors, and the largest deviation in standard
+    errors.
+    """
     n, var = len(draws), np.diag(expected.cov)
     mean, cov = draws.mean(axis=0), np.cov(draws.T)
     mean_error = np.sqrt(var / n)

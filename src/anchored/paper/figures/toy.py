@@ -1,4 +1,4 @@
-"""What the one-dimensional figures share: the problem, its panels, distances to the truth."""
+"""Shared code of the one-dimensional figures: the problem, its panels, distances to the truth."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def from_panel(panel: dict) -> Predictive:
 
 
 def regions(grid: np.ndarray, x: np.ndarray) -> dict[str, np.ndarray]:
-    """Which grid points lie at the data, between them, and outside their range."""
+    """Which grid points lie at the data points, between them, and outside their range."""
     grid, x = np.ravel(grid), np.ravel(x)
     near = np.min(np.abs(grid[:, None] - x), axis=1) <= NEAR
     within = (grid >= x.min()) & (grid <= x.max())
@@ -56,9 +56,9 @@ def regions(grid: np.ndarray, x: np.ndarray) -> dict[str, np.ndarray]:
 def distance(exact: Predictive, dist: Predictive, where: dict[str, np.ndarray]) -> dict:
     """How far ``dist`` is from ``exact``, averaged over the grid.
 
-    ``kl`` is KL(exact || dist) as in the paper, also by region; ``reverse_kl`` the other way
-    round, all in nats; ``w2`` the 2-Wasserstein distance in the target's units; the ratios are
-    geometric means of the deviation over the exact one.
+    ``kl`` is KL(exact || dist) as in the paper, also by region. ``reverse_kl`` is the KL in the
+    other direction. Both are in nats. ``w2`` is the 2-Wasserstein distance in the target's units.
+    The ratios are geometric means of the deviation divided by the exact one.
     """
     kl, ratio = np.ravel(metrics.kl(exact, dist)), np.ravel(np.log(dist.std / exact.std))
     inside = {region: mask for region, mask in where.items() if mask.any()}
@@ -87,7 +87,7 @@ def show(summary: dict, digits: int = 3) -> str:
 
 
 def gap_closed(anchored: dict, rms: dict, ideal: float) -> str:
-    """What target noise changes of the distance that exact draws would not have."""
+    """A sentence on how much of the gap between exact draws and anchored target noise closes."""
     gap = anchored["mean"] - ideal
     if gap <= 2 * (anchored["error"] or 0.0):
         return "anchored is no further from the GP than its error allows"

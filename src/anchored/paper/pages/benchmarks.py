@@ -1,4 +1,4 @@
-"""The page of benchmarks on the UCI tables: ours beside what was published."""
+"""The page of benchmarks on the UCI tables: our scores beside published ones."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -66,13 +66,13 @@ def benchmark_page(
     one_program: Sequence[Mapping[str, Any]] = (),
     starts: Record | None = None,
 ) -> str:
-    """Markdown of all records of the presets ``paper`` and ``defaults``, and of tuned ones.
+    """Markdown of all records of the presets ``paper`` and ``defaults``, and of the tuned ones.
 
-    ``torch_seconds`` is what a plain PyTorch loop would take for one split of ``anchored-5x50``,
-    ``tuned`` our own hyperparameters, both by data set; ``protocol`` the record of
-    ``benchmarks.paper_protocol``; ``one_program`` the lines of that of ``benchmarks.splits``;
-    ``starts`` the record of ``benchmarks.paper_starts``.
-    Sections without records are left out.
+    ``torch_seconds`` is how long a plain PyTorch loop would take for one split of
+    ``anchored-5x50``, and ``tuned`` has our own hyperparameters, both by data set. ``protocol`` is
+    the record of ``benchmarks.paper_protocol``. ``one_program`` has the lines of the record of
+    ``benchmarks.splits``. ``starts`` is the record of ``benchmarks.paper_starts``. Sections without
+    records are left out.
     """
     results = Results(record for record in records if record["preset"] != "smoke")
     seconds, cores = _seconds(results)

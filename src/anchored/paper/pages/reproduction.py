@@ -7,5 +7,5 @@ from anchored.paper.prose import rendered
 
 
 def reproduction_page(records: Iterable[Mapping[str, Any]], pictures: str) -> str:
-    """Markdown of all records; ``pictures`` is the folder of their pictures as the page sees it."""
+    """Markdown of all records; ``pictures`` is the path from the page to the folder of pictures."""
     return rendered("reproduction.md.j2", records=records, pictures=pictures)

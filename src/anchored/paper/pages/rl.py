@@ -1,4 +1,4 @@
-"""The page of agents that learn: what there is, and what the records say of it."""
+"""The page of agents that learn: what the library has, and what the records show."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,8 +14,8 @@ def rl_page(records: Mapping[str, Record], beside: Mapping[str, Any], pictures: 
     """Markdown of the records by the name of their experiment.
 
     Sections of experiments that have no record are left out. ``pictures`` is the folder that has
-    one for each preset; ``beside`` are records of benchmarks: ``rl``, ``rl_planning`` and
-    ``deep_sea_trials``, as far as there are any.
+    one folder for each preset. ``beside`` are the existing records of the benchmarks ``rl``,
+    ``rl_planning`` and ``deep_sea_trials``.
     """
     found, cartpole = records.get("fig-rl-cartpole"), None
     if found is not None:

@@ -1,6 +1,6 @@
 """Scores as text, and two of them compared.
 
-Numbers are compared as they are printed, at two decimals, since the published ones have no more.
+Numbers are compared at two decimals, as they are printed, because the published ones have no more.
 """
 
 import math
@@ -30,7 +30,7 @@ def cell(score: Score | None, dataset: str, decimals: int = 2) -> str:
 
 
 def fine_cell(score: Score | None, dataset: str) -> str:
-    """A positive score with two digits at least, however small."""
+    """A positive score with at least two digits, however small."""
     small = score is not None and 0 < score.mean < 0.1
     decimals = 1 - math.floor(math.log10(score.mean)) if score and small else 2
     return cell(score, dataset, decimals)
@@ -55,7 +55,7 @@ def row_with_best(dataset: str, scores: Sequence[Score | None]) -> list[str]:
 
 
 def margin(ours: Score, theirs: Score) -> float:
-    """Ours above theirs, at two decimals."""
+    """Our score minus theirs, at two decimals."""
     return round(round(ours.mean, 2) - round(theirs.mean, 2), 2)
 
 

@@ -1,4 +1,4 @@
-"""CIFAR-10 with a VGG-13: eight kinds of things, and inputs that are none of them."""
+"""CIFAR-10 with a VGG-13: eight classes, and inputs that belong to none of them."""
 
 import numpy as np
 

@@ -1,9 +1,8 @@
-"""Simulation-based calibration: truths from the prior, and how often error bars hold them.
+"""Simulation-based calibration: truths from the prior, and how often error bars contain them.
 
 A cell is one truth, ``"<problem>:<method>/<truth>"``; its result has the scores inside and outside
-the data. All methods meet the same truths. A fit that failed has a word for the reason in place
-of scores. The record can be read when only some of the cells are there; the most telling come
-first.
+the data. All methods get the same truths. If a fit failed, a word for the reason takes the place of
+scores. The record can be read before all cells are done; the most informative ones come first.
 """
 
 import dataclasses
@@ -27,7 +26,7 @@ from anchored.prediction.predictive import Predictive
 
 @dataclasses.dataclass(frozen=True)
 class Truths:
-    """How many truths a method meets: of each main problem, and of each other one."""
+    """How many truths a method gets: of each main problem, and of each other one."""
 
     main: int
     other: int
@@ -37,7 +36,7 @@ class Truths:
 class Settings:
     """Which problems, and how many truths of them for each method.
 
-    `FIRST` methods meet the main problems first (`coverage_results.is_main`), then come the later
+    `FIRST` methods get the main problems first (`coverage_results.is_main`), then come the later
     methods, then the other problems.
     """
 

@@ -27,7 +27,7 @@ class MethodSettings:
     deep_steps, deep_rate : of Deep Ensembles, which have no prior and are stopped early instead.
     dropout_rate : share of hidden nodes left out.
     nuts_chains, nuts_warmup, nuts_samples : of NUTS; draws are for each chain.
-    max_seconds : of an estimator; None: as it comes.
+    max_seconds : of an estimator; None for no limit.
     """
 
     n_members: int = 10
@@ -52,7 +52,7 @@ class MethodSettings:
 
 
 class Answer(NamedTuple):
-    """A predictive at the test inputs, and what else is to be known of it."""
+    """A predictive at the test inputs, and further facts about it."""
 
     predictive: Predictive
     more: dict
@@ -174,7 +174,9 @@ METHODS = {
 
 
 def settings_of(s: MethodSettings, name: str, case: Case) -> dict:
-    """All that the answers of a method depend on; of the default estimator, its method too."""
+    """Everything that the answers of a method depend on; for the default estimator, its `method`
+    too.
+    """
     used = {field: getattr(s, field) for field in METHODS[name].uses}
     if name == "estimator":
         used["method"] = (AnchoredClassifier() if case.has_classes else AnchoredRegressor()).method

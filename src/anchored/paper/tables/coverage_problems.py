@@ -1,7 +1,7 @@
-"""Problems whose true function is known: it is drawn from the prior that the methods are told.
+"""Problems whose true function is known: it is drawn from the prior that the methods are given.
 
-The noise is a share of the deviation that functions of the prior have over the inputs. It is a
-number of the inputs alone, not of the drawn function, so that to know it tells nothing of that
+The noise is a share of the deviation that functions of the prior have over the inputs. It depends
+only on the inputs, not on the drawn function. So the noise gives no information about that
 function, and the right posterior covers exactly as often as it says.
 """
 
@@ -27,7 +27,7 @@ _MOST_DRAWS = 1_000  # of labels, until both classes are among them
 
 
 class Case(NamedTuple):
-    """A kind of problem, of which many are drawn."""
+    """A kind of problem; many problems of each kind are drawn."""
 
     dimension: int
     n_rows: int

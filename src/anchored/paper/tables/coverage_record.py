@@ -1,4 +1,4 @@
-"""What the record of the coverage says: sentences, tables and rank histograms."""
+"""Sentences, tables and rank histograms from the record of the coverage."""
 
 from collections.abc import Callable
 
@@ -200,7 +200,7 @@ def draw(figure, record: Record) -> None:
 def ranks(
     results: Results, cases: list[Case], name: str, region: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of ranks [rank] over the truths of some problems, and their errors; nan of one."""
+    """Shares of ranks [rank] over the truths of some problems, and errors; nan for one truth."""
     truths = [t for case in cases for t in results.runs.get((case, name), {}).values()]
     counts = np.array([truth[region]["ranks"] for truth in truths], float)
     shares = counts / counts.sum(axis=1, keepdims=True)

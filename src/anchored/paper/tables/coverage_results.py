@@ -1,7 +1,7 @@
 """The record of the coverage, summed up over its truths.
 
-Truths are the independent unit: test inputs of one truth share its fit. So every standard error
-is over truths.
+Truths are the independent units, because test inputs of one truth share its fit. So every standard
+error is over truths.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ def is_main(case: Case) -> bool:
 
 
 def reference(case: Case) -> str:
-    """The method that others are held against."""
+    """The method that others are compared with."""
     return CHAINS if case.has_classes else GP
 
 
@@ -94,7 +94,7 @@ class Mean(NamedTuple):
 
     @property
     def reach(self) -> float:
-        """How far the truths leave the mean uncertain; infinite of one truth."""
+        """The uncertainty of the mean over the truths; infinite for one truth."""
         if self.error is None or not self.dof:
             return np.inf
         return float(stats.t(self.dof).ppf((1 + _SURE) / 2)) * self.error
@@ -131,7 +131,7 @@ class Results:
         return [(title, some) for title, some in both.items() if some]
 
     def methods(self, cases: Iterable[Case]) -> list[str]:
-        """Those that have met one of some problems, in their usual order."""
+        """Methods that have been run on at least one of some problems, in their usual order."""
         met = {method for case in cases for known, method in self.runs if known == case}
         return [name for name in METHODS if name in met]
 
@@ -139,14 +139,16 @@ class Results:
         return Mean.over([score(truth) for truth in self.runs.get((case, method), {}).values()])
 
     def needed(self, case: Case, method: str, score: Score) -> Mean | None:
-        """The mean of those known; none of the reference, which needs no more."""
+        """The mean of the finite values; None for the reference."""
         if method == reference(case):
             return None
         found = [score(truth) for truth in self.runs.get((case, method), {}).values()]
         return Mean.over([value for value in found if np.isfinite(value)])
 
     def less_reference(self, case: Case, method: str, score: Score) -> Mean | None:
-        """The score less the reference's, on the truths that both have met; none of itself."""
+        """The score minus the reference's, on the truths that both have; None for the reference
+        itself.
+        """
         if method == reference(case):
             return None
         ours = self.runs.get((case, method), {})
@@ -156,7 +158,7 @@ class Results:
 
 
 def verdict(mean: Mean) -> str:
-    """What a share held at `LEVEL` says of the bands; one of `VERDICTS`."""
+    """The verdict on the bands from their share at `LEVEL`; one of `VERDICTS`."""
     off = abs(mean.value - LEVEL)
     if off <= CLOSE:
         return "right"

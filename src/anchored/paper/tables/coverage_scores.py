@@ -1,4 +1,4 @@
-"""How often a truth is covered, where it ranks among draws, and how wide the spread is.
+"""How often a truth is covered, its rank among draws, and how wide the spread is.
 
 The band of the function is the method's own predictive without noise: with M members a Student-t
 of M - 1 degrees of freedom around their mean, of variance epistemic (1 + 1 / M).
@@ -54,7 +54,9 @@ def _needed(band: Predictive, exact: Predictive, rows: np.ndarray) -> float:
 
 
 def function_band(dist: Predictive) -> Predictive:
-    """What is said of the function [batch] alone; of two classes it is the difference of logits."""
+    """The predictive of the function [batch] without noise; for two classes, of the difference of
+    logits.
+    """
     if dist.family == "categorical":
         assert dist.members is not None
         logs = np.log(np.maximum(dist.members, np.finfo(np.float32).tiny))

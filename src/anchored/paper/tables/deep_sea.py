@@ -2,8 +2,8 @@
 
 A cell is ``"<method>/<size>/<seed>"``: one agent on one sea, until it has solved it or has no
 episodes left. ``found`` is the first episode with the treasure; ``solved`` is the first by which
-one episode in ten had it (bsuite's rule), and there the run stops. A seed draws the agent; the map
-of the actions is bsuite's. All methods meet the same seas.
+one episode in ten had it (bsuite's rule), and there the run stops. The seed decides what is random
+in the agent; the map of the actions is bsuite's. All methods get the same seas.
 """
 
 import dataclasses
@@ -81,7 +81,7 @@ METHODS = {
 
 
 def agent_of(s: Settings, method: str) -> QSettings:
-    """What makes the methods different; all else is alike."""
+    """What differs between the methods; everything else is the same."""
     single, plain = method == "epsilon-greedy", method in ("plain", "epsilon-greedy")
     made = QSettings(
         method="unconstrained" if plain else method.removesuffix(_FAST).removesuffix(_UNITS),
@@ -151,8 +151,8 @@ def psi(runs: list[tuple[int, int | None, int]]) -> tuple[float, float]:
     """Most likely psi, and its deviation, of runs (size n, first treasure, episodes K).
 
     An episode finds the treasure with probability psi^n, so within K episodes it is found with
-    probability 1 - (1 - psi^n)^K. A run that found it in episode k says (1 - psi^n)^(k - 1) psi^n,
-    one that never did (1 - psi^n)^K.
+    probability 1 - (1 - psi^n)^K. A run that found it in episode k has the likelihood (1 -
+    psi^n)^(k - 1) psi^n. A run that never found it has the likelihood (1 - psi^n)^K.
     """
     grid = np.linspace(0.3, 1.0, 70_001)[:-1]
     log_likelihood = np.zeros_like(grid)
@@ -178,7 +178,7 @@ def by_method(record: Record) -> dict[str, dict[int, dict[int, dict]]]:
 
 
 def cells_of(sizes: dict[int, dict[int, dict]]) -> set[tuple[int, int]]:
-    """Sizes and seeds that a method has met."""
+    """Sizes and seeds that a method was run on."""
     return {(size, seed) for size, of_seed in sizes.items() for seed in of_seed}
 
 
@@ -188,7 +188,7 @@ def psi_of(sizes: dict[int, dict[int, dict]], cells: set[tuple[int, int]]) -> tu
 
 
 def pairs(record: Record) -> list[dict]:
-    """psi of anchors and of randomised priors, over the sizes and seeds that both met."""
+    """psi of anchors and of randomised priors, over the sizes and seeds that both were run on."""
     runs, found = by_method(record), []
     rates = (("", "at the published rate"), (_FAST, "at a rate five times as high"))
     compared = [((f"anchored{r}", f"randomised-priors{r}"), words) for r, words in rates]
@@ -273,7 +273,9 @@ def findings(record: Record) -> list[str]:
 
 
 def draw(figure, record: Record) -> None:
-    """The share of seeds that found the treasure so far, and when each did by the size."""
+    """Left: the share of seeds that have found the treasure. Right: when each seed found it, by
+    size.
+    """
     runs = by_method(record)
     left, right = figure.subplots(1, 2)
     # The largest that most methods met.

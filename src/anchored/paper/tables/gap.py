@@ -1,4 +1,5 @@
-"""Gap and tail splits of the UCI tables: test rows where no training row has such a feature.
+"""Gap and tail splits of the UCI tables: test rows with values of a feature that no training row
+has.
 
 Rows are sorted by one feature. The test rows of a gap split are the middle third, those of a tail
 split the outer sixths; there is a split for each feature. A cell is
@@ -94,7 +95,7 @@ def by_run(record: Record) -> Cells:
 
 
 def mean_score(runs: Cells, run: tuple[str, str, str], name: str) -> Score | None:
-    """Over the splits; None if there are none or the method does not define it."""
+    """The mean over the splits; None if there are none or the method does not define the score."""
     splits = list(runs.get(run, {}).values())
     if not splits or all(scores.get(name) is None for scores in splits):
         return None

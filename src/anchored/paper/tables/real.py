@@ -1,9 +1,9 @@
-"""Real tables: twenty-one tables x methods x seeds, with nothing set by hand.
+"""Real tables: twenty-one tables, all methods and seeds, with nothing set by hand.
 
-A cell is one seed, ``"<table>/<method>/<seed>"``. Its result are the scores of the test rows, and
-the seconds by the clock and of the processor that fitting and predicting took. A score that a
-method does not define is null, such as the NLL of a method without a density. A failed fit has no
-scores; a word gives the reason.
+A cell is one seed, ``"<table>/<method>/<seed>"``. Its result has the scores of the test rows, and
+the wall-clock and processor seconds of fitting and predicting. A score that a method does not
+define is null, such as the NLL of a method without a density. A failed fit has no scores; a word
+gives the reason.
 """
 
 import dataclasses
@@ -105,7 +105,7 @@ def _score(
 
 
 def score_split(fit: Fit, split: RealSplit, task: str, seed: int) -> dict[str, Any]:
-    """Fit to the training rows, and every score of the test rows."""
+    """Fit to the training rows, and return every score of the test rows."""
     train, test = split
     n_classes = 0
     if task == "classification":

@@ -1,4 +1,4 @@
-"""What other methods are given of a table: numbers with gaps, and categories as text.
+"""The form in which other methods get a table: numbers with gaps, and categories as text.
 
 Numbers stay numbers and their missing cells stay missing. Dates become days since 1970 and the
 shares of the year, the week and the day that have passed. All other text is a category with every
@@ -90,7 +90,7 @@ class Codes:
 
 @dataclasses.dataclass(frozen=True)
 class Filled:
-    """For methods that cannot take gaps: medians, and a number of 0 and 1 that says where."""
+    """For methods that cannot take gaps: medians, and columns of 0 and 1 that mark the gaps."""
 
     medians: np.ndarray
     has_gaps: np.ndarray  # [number], whether training cells were missing
@@ -104,13 +104,13 @@ class Filled:
         return cls(medians, np.asarray(missing.any(axis=0)), Codes.fit(features.categories, most))
 
     def numbers(self, features: Features) -> np.ndarray:
-        """Without gaps, [row, number]."""
+        """Numbers without gaps, [row, number]."""
         missing = np.isnan(features.numbers)
         filled = np.where(missing, self.medians, features.numbers)
         return np.hstack([filled, missing[:, self.has_gaps].astype(float)])
 
     def categories(self, features: Features) -> np.ndarray:
-        """Codes [row, category]; missing is the one after that of all other levels."""
+        """Codes [row, category]; a missing cell gets the code after that of all other levels."""
         last = np.array([len(levels) + 1.0 for levels in self.codes.levels])
         coded = self.codes.encode(features.categories)
         return np.where(np.isnan(coded), last, coded)

@@ -1,7 +1,7 @@
 """Networks of others on real tables: RealMLP and TabM with their tuned defaults, from pytabkit.
 
-Both stop early, by the error on a fifth of the training rows. The same rows' residuals make the
-distribution of a point forecast, as for CatBoost.
+Both stop early, by the error on a fifth of the training rows. As for CatBoost, the residuals of
+these rows turn a point forecast into a distribution.
 
 References: Holzmuller, Grinsztajn and Steinwart 2024 (RealMLP); Gorishniy, Kotelnikov and Babenko
 2025 (TabM).

@@ -1,8 +1,8 @@
 """The record of real tables, summed up: scores over seeds, ranks over tables.
 
-Methods are ranked on each table by the mean of a score over the seeds that all of them have, 1
-being the best and ties sharing their places. Two mean ranks differ at the level 0.05 if they are
-further apart than the critical difference of Nemenyi's test (Demsar 2006).
+On each table, methods are ranked by the mean of a score over the seeds that all of them have. Rank
+1 is the best, and ties share their ranks. Two mean ranks differ at the level 0.05 if their distance
+is larger than the critical difference of Nemenyi's test (Demsar 2006).
 """
 
 import math
@@ -55,7 +55,8 @@ class RealResults:
     def score(
         self, dataset: str, method: str, name: str, seeds: Sequence[str] | None = None
     ) -> Score | None:
-        """Over the seeds, or these of them; None if there are none or the method has no such score.
+        """The mean over all seeds or over some; None if there are none or the method has no such
+        score.
 
         It is infinite if a fit failed.
         """

@@ -1,11 +1,11 @@
 """Other methods on real tables: boosted trees, and a linear model as the floor.
 
-Each is fitted to one task and gives a function from inputs to a forecast. What is chosen on
-held-out rows (trees, penalty, residuals) is chosen on a fifth of the training rows. A point
-forecast becomes a distribution by split conformal prediction: the residuals of the held-out rows
-are added to it, in quantiles (`_LEVELS`), whose ends at 5 and 95 % are the conformal interval. The
-quantiles of HistGradientBoosting are moved, each by itself, to where the held-out rows say (CQR;
-Romano, Patterson and Candes 2019).
+Each is fitted to one task and gives a function from inputs to a forecast. The number of trees, the
+penalty and the residuals come from a held-out fifth of the training rows. A point forecast becomes
+a distribution by split conformal prediction: quantiles (`_LEVELS`) of the held-out residuals are
+added to it. The quantiles at 5 and 95 % are the ends of the conformal interval. Each quantile of
+HistGradientBoosting is corrected separately by the held-out rows (CQR; Romano, Patterson and Candes
+2019).
 """
 
 from collections.abc import Callable
@@ -45,8 +45,8 @@ class Task(NamedTuple):
 class Forecast(NamedTuple):
     """What `metrics` take: a distribution, or class probabilities [row, class].
 
-    ``point`` is given where it is not the distribution's mean, ``factor`` where held-out rows
-    chose one on the epistemic variance.
+    ``point`` is the point forecast, if it is not the distribution's mean. ``factor`` is the factor
+    on the epistemic variance, if held-out rows chose one.
     """
 
     dist: Dist
@@ -60,7 +60,10 @@ Fit = Callable[[Task], Predict]
 
 
 def on_one_thread(fit: Fit) -> Fit:
-    """So that seconds compare; and threads that wait for each other on busy cores take long."""
+    """The same fit on one thread, so that seconds can be compared.
+
+    On busy cores, threads would also wait long for each other.
+    """
 
     def fitted(task: Task) -> Predict:
         with threadpool_limits(1):
@@ -85,7 +88,7 @@ class Held(NamedTuple):
 
     @classmethod
     def of(cls, task: Task) -> "Held":
-        """Of a class that only held-out rows would have, all rows are kept."""
+        """If only held-out rows would have a class, its rows are kept for training."""
         order = np.random.default_rng(task.seed).permutation(len(task.y))
         kept, out = np.split(order, [len(order) - len(order) // HELD_SHARE])
         if task.n_classes:
@@ -211,7 +214,7 @@ def between(quantiles: np.ndarray) -> np.ndarray:
 
 
 def ngboost(task: Task) -> Predict:
-    """Categories as numbers by their frequency; a normal for each row, or class probabilities."""
+    """Categories are numbered by frequency; a normal for each row, or class probabilities."""
     reader = Reader.fit(task.inputs)
     whole = reader.read(task.inputs)
     filled = Filled.fit(whole, len(task.y))

@@ -2,8 +2,8 @@
 
 A cell is one split, ``"<data set>/<method>/<split>"``, and its result the scores. A score that was
 not finite is null in the record; ``nll_student_t`` is null too for a method that has no such
-predictive. A split whose fit failed has no scores but its time, and a word for the reason:
-``"failed": "diverged"``.
+predictive. If the fit of a split failed, there are no scores, only the time and a word for the
+reason: ``"failed": "diverged"``.
 """
 
 import dataclasses

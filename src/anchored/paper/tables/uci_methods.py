@@ -1,7 +1,7 @@
 """The methods of the UCI benchmark: each turns one split into a predictive distribution.
 
-All of the paper's methods work in standardised units with the training part's statistics and
-share one row of hyperparameters; `Predictive`s come back in the units of the target.
+All of the paper's methods work in units standardised by the training part, and share one row of
+hyperparameters. `Predictive`s are returned in the units of the target.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ class Method:
 
 
 def infer(method: Inference, task: Task, settings: Settings) -> Predictive:
-    """Pose the task in standardised units, ask ``method``, and answer in the target's."""
+    """Give ``method`` the task in standardised units; return its answer in the target's."""
     ones = np.ones(len(task.x))
     inputs, target = Standardiser.fit(task.x, ones), Standardiser.fit(task.y[:, None], ones)
     network = settings.network
@@ -84,7 +84,7 @@ def _as_tuned(method: str, n_members: int, settings: Settings, task: Task) -> En
 
 
 def as_many_steps(schedule: Schedule, n_rows: int) -> Schedule:
-    """The paper's epochs end with a smaller batch and ours do not, so we take more epochs."""
+    """The paper's epochs end with a smaller batch. Ours do not, so we take more epochs."""
     n_full, n_all = n_rows // schedule.batch_size, -(-n_rows // schedule.batch_size)
     return dataclasses.replace(schedule, epochs=round(schedule.epochs * n_all / max(1, n_full)))
 

@@ -1,8 +1,8 @@
 """Boosted trees with error bars, for comparison: NGBoost and an ensemble of CatBoost models.
 
-Both take the number of trees that gives the best likelihood on a fifth of the training rows and
-are then fitted to all of them; everything else is their default. CatBoost's data noise is that
-of its ``RMSEWithUncertainty`` loss, its epistemic variance the spread of five models drawn by
+Both take the number of trees with the best likelihood on a fifth of the training rows, and are then
+fitted to all training rows. All other settings are their defaults. CatBoost's data noise comes from
+its ``RMSEWithUncertainty`` loss; its epistemic variance is the spread of five models drawn by
 stochastic gradient Langevin boosting.
 
 References: Duan et al. 2020 (NGBoost); Malinin, Prokhorenkova and Ustimenko 2021 (CatBoost).

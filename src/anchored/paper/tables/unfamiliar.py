@@ -1,4 +1,4 @@
-"""One table: ensembles of each method and seed, scored on familiar and on shifted inputs.
+"""One table: ensembles of each method and seed, scored on familiar and on unfamiliar inputs.
 
 Members depend on the seed and their number alone, so five anchored members are the first five of
 ten, and the single regularised network is the first of five.
@@ -185,7 +185,7 @@ def _sureness(dist: Predictive) -> dict:
 
 
 def signs(dist: Predictive) -> Iterator[tuple[str, np.ndarray]]:
-    """Each number that may tell unfamiliar inputs, larger for stranger ones."""
+    """Each score that may detect unfamiliar inputs; it is larger for less familiar ones."""
     yield SIGNS[0], -dist.probabilities.max(axis=1)
     yield SIGNS[1], dist.entropy
     if dist.n_members != 1:

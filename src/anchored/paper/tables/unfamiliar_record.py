@@ -1,4 +1,4 @@
-"""What the record of a table says: sentences and rows beside what was published, a picture."""
+"""Sentences, rows beside the published ones, and a picture, from the record of a table."""
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ def experiment(
 
 
 def findings(table: str, groups: Groups, record: Record) -> list[str]:
-    """The claims of the paper, held to our numbers."""
+    """The claims of the paper, compared with our numbers."""
     scores, columns = record["numbers"]["methods"], []
     compared = [m for m in METHODS if m.startswith("5x")]
     for name, kinds in groups.items():

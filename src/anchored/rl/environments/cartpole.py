@@ -1,13 +1,13 @@
 """Cart-pole swing-up with noise: a pole hangs from a cart, which must swing it up and hold it.
 
-The equations are those of the classic cart-pole (Barto, Sutton and Anderson 1983), taken in Euler
-steps, with a force of any size in place of a push to the left or right. Noise is added to the next
-state, as in the paper:
+The equations are those of the classic cart-pole (Barto, Sutton and Anderson 1983), integrated by
+Euler steps, with a force of any size instead of a push to the left or right. Noise is added to the
+next state, as in the paper:
 
     s' ~ N(dynamics(s, a), noise_var),   s = (place, angle, speed, turning speed)
 
 The angle is zero for an upright pole, and is not wrapped: a full turn adds 2 pi. The track has
-ends, where the cart stops: on an endless one it may drift out of sight of all reward. The reward is
+ends, where the cart stops: on an endless track it could drift away from all reward. The reward is
 that of Chua et al. 2018, with the length of the pole as its scale:
 
     exp(-|tip - goal|^2 / length^2) - 0.01 a^2,   a in [-1, 1]

@@ -1,9 +1,9 @@
-"""Deep sea: a chain that only an agent that explores for a purpose can solve (bsuite's rules).
+"""Deep sea, by bsuite's rules: a chain that needs directed exploration.
 
-A diver starts at the top left of an N x N grid and sinks one row a step. One action goes right, the
-other left; which is which was drawn for every cell. Going right costs 0.01 / N, and a treasure
-of 1 lies at the bottom right: it takes N steps right in a row to reach, so one random episode in
-2^N finds it. Nothing is random but the map of the actions. An episode has N steps.
+A diver starts at the top left of an N x N grid and sinks one row a step. One action goes right and
+the other goes left; for every cell, a random draw decides which. Going right costs 0.01 / N. A
+treasure of 1 lies at the bottom right. Only N steps to the right in a row reach it, so one random
+episode in 2^N finds it. Nothing is random but the map of the actions. An episode has N steps.
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ class DeepSea:
         return Cell(jnp.int32(0), jnp.int32(0))
 
     def observe(self, state: Cell) -> Array:
-        """The cell; below the last row nothing is seen."""
+        """The cell, as its number or one-hot; below the last row there is no cell."""
         number = state.row * self.size + state.column
         if self.indexed:
             return jnp.minimum(number, self.size**2).astype(jnp.float32)[None]
@@ -87,8 +87,8 @@ def action_mapping(size: int, seed: int) -> np.ndarray:
 class OneHotMLP:
     """An `MLP` whose input is the number [batch, 1] of the one input that is on.
 
-    It is the network of one-hot inputs, without the products with zeros. In the prior one input
-    is on, so the weights of the first layer have variance ``first_var``, as its biases.
+    It equals the network on one-hot inputs, without the products with zeros. One input is on, so in
+    the prior the weights of the first layer have variance ``first_var``, like its biases.
     """
 
     n_inputs: int

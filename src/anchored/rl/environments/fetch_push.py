@@ -1,13 +1,13 @@
 """FetchPush as the paper changed it: a robot arm learns to push a cube to a goal.
 
-Four moves of 0.4 (2 cm), none of them vertical, with Gaussian noise; a goal on a circle about the
-cube, at any angle; inputs from gripper to cube and from cube to goal in the plane, in units of
-10 cm; a cost of one for each step the cube is not at the goal.
+There are four moves of 0.4 (2 cm), none of them vertical, with Gaussian noise. The goal lies on a
+circle around the cube, at any angle. Inputs are the vectors from gripper to cube and from cube to
+goal in the plane, in units of 10 cm. Each step costs one unless the cube is at the goal.
 
-An episode has 50 steps and **goes on at the goal**, as FetchPush does. Only so can an average
-reward of -0.4 a step be: it says that the cube is at the goal in six steps of ten. If episodes
-ended there, all steps but the last would cost one. Episodes are cut off after 50 steps, but the
-agent learns as if they continued.
+An episode has 50 steps and **continues at the goal**, as FetchPush does. The paper's average reward
+of -0.4 a step is possible only in this way: the cube is then at the goal in six steps of ten. If
+episodes ended at the goal, all steps but the last would cost one. Episodes are cut off after 50
+steps, but the agent learns as if they continued.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ _DIRECTIONS = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 
 
 class FetchPush(gymnasium.Wrapper):
-    """A wrapper around FetchPush-v4; ``like`` has the lengths, as in the planar stand-in."""
+    """A wrapper around FetchPush-v4; ``like`` has the lengths, which the planar stand-in shares."""
 
     def __init__(self, env: gymnasium.Env, like: PlanarPush):
         super().__init__(env)

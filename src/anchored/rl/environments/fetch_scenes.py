@@ -1,4 +1,4 @@
-"""Pictures of the robot arm, where a GL backend can be had."""
+"""Pictures of the robot arm, if a GL backend is available."""
 
 import multiprocessing
 import os
@@ -16,7 +16,8 @@ _SECONDS = 60.0
 def pictures(scenes: Sequence[np.ndarray]) -> list[np.ndarray] | None:
     """A picture [height, width, 3] of each scene (inputs [4] of the agent); None without GL.
 
-    In a process of its own, because MuJoCo reads the name of its backend when it is first loaded.
+    It runs in a separate process, because MuJoCo reads the name of its backend when it is first
+    loaded.
     """
     context = multiprocessing.get_context("spawn")
     for backend in _BACKENDS:

@@ -1,10 +1,10 @@
 """Pushing a disc to a goal in the plane: a fast stand-in for FetchPush.
 
-A gripper moves 1.2 cm forwards, backwards, left or right, with noise, which is how far the arm gets
-when it is told to go 2 cm. A disc it runs into slides
-away along the line of their centres, far enough to touch it. Lengths, starts, goal, reward and
-inputs are those of the robot arm (`anchored.rl.fetch_push`); what is missing is the arm, friction,
-and the turning of a cube.
+A gripper moves 1.2 cm forwards, backwards, left or right, with noise. The arm moves this far when
+it is asked to move 2 cm. If the gripper runs into the disc, the disc slides away along the line of
+their centres until the two just touch. Lengths, starts, goal, reward and inputs are those of the
+robot arm (`anchored.rl.fetch_push`); what is missing is the arm, friction, and the turning of a
+cube.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ _LEAST, _MOST = 0.1, 0.15  # metres between gripper and disc at the start; the l
 
 
 class Places(NamedTuple):
-    """Where things are [2], in metres from where the gripper starts."""
+    """Positions [2], in metres from the start of the gripper."""
 
     gripper: Array
     cube: Array

@@ -47,7 +47,7 @@ class PureEnvironment(Protocol):
 
 @runtime_checkable
 class DiscreteEnvironment(PureEnvironment, Protocol):
-    """Whose actions are the whole numbers below ``n_actions``."""
+    """A pure environment whose actions are the whole numbers below ``n_actions``."""
 
     @property
     def n_actions(self) -> int:
@@ -57,7 +57,7 @@ class DiscreteEnvironment(PureEnvironment, Protocol):
 
 @runtime_checkable
 class ContinuousEnvironment(PureEnvironment, Protocol):
-    """Whose actions are vectors between two bounds."""
+    """A pure environment whose actions are vectors between two bounds."""
 
     @property
     def action_low(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A Gymnasium environment round a pure one, for those who want to step it themselves."""
+"""A Gymnasium environment around a pure one, if you want to step it yourself."""
 
 from typing import Any
 
