@@ -283,7 +283,7 @@ def _padded(array: np.ndarray, size: int, dtype) -> Array:
 class Standardiser:
     """z = (x - mean) / scale, column by column; constant columns keep scale one.
 
-    What lies beyond the ``reach`` of a column counts as lying at its end. Where a column has a
+    Values beyond the ``reach`` of a column are moved to its end. Where a column has a
     ``limit``, z is then bent smoothly so that it stays within it. Columns may have ``ramps``, which
     stand behind all columns: a piecewise-linear function of z is a linear one of its ramps.
     """
@@ -362,7 +362,7 @@ class Standardiser:
     def within_reach(self, x: np.ndarray, flags: np.ndarray | None = None) -> "Standardiser":
         """With a reach of four times what the values span, on either side of them.
 
-        Networks go on in straight lines: a mistyped cell would be predicted without bounds.
+        Networks continue in straight lines: the prediction for a mistyped cell would have no bound.
         ``flags`` [column] may later be 0 or 1, also if they were always 0.
         """
         ends = np.stack([x.min(axis=0), x.max(axis=0)])
@@ -381,8 +381,8 @@ class Standardiser:
     ) -> "Standardiser":
         """With ramps between quantiles of ``columns`` (numbers), where they have many values.
 
-        With more rows a column gets more of them, unless it is ``dated`` [column]: rows of one date
-        share what happened then, so that they say less than as many others.
+        With more rows a column gets more ramps, unless it is ``dated`` [column]. Rows of one date
+        share what happened on it, so they carry less information than as many other rows.
         """
         z = self.forward(x)
         columns = np.array([j for j in columns if _has_many_values(z[:, j])], int)
