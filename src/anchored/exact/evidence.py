@@ -31,9 +31,8 @@ RELEVANCE_ROWS = 50  # fewer rows, or fewer than columns, would make relevances 
 CLASS_RELEVANCE_ROWS = 1_000  # of labels, which say less than numbers
 # Deviation of the hyperprior of a relevance around one, in logs: of few rows, and of many.
 _RELEVANCE_SPREADS = (0.7, 1.5)
-# Nats by which ramps must raise the evidence. With many rows networks make more of them than the
-# few rows of the search can tell: then it is enough that the evidence is not against them.
-_LEAST_GAIN = 2.0
+# Nats by which ramps must raise the evidence: of few rows, and of the many that are compared on.
+_LEAST_GAINS = (2.0, 5.0)
 _NO_RIVAL = 5.0  # nats on the rows of the first search, by which a twin is beaten for good
 _LEAST_RELEVANCE, _MOST_RELEVANCE = 1e-4, 1e4
 # Separable classes have an evidence that is flat towards ever larger variances. A log-normal
@@ -144,7 +143,7 @@ def tune_regression(
         return _maximise(_Found(0.0, theta, twin), x, y, weight, known, _FIRST_ROWS, _MOST_TRIALS)
 
     def worth(found: _Found) -> float:
-        handicap = _LEAST_GAIN if found.twin.n_ramps and len(x) < MAX_ROWS else 0.0
+        handicap = _LEAST_GAINS[len(x) >= MAX_ROWS] if found.twin.n_ramps else 0.0
         return found.value - handicap
 
     twins = [twin, twin.straight()] if may_be_straight else [twin]
@@ -152,11 +151,11 @@ def tune_regression(
         twins += [each.without_ramps() for each in twins]
     rivals = [searched(each) for each in twins]
     if len(x) > _FIRST_ROWS:
-        least = max(map(worth, rivals)) - _NO_RIVAL
+        least = max(found.value for found in rivals) - _NO_RIVAL
         rivals = [
             _maximise(found, x, y, weight, known, n_rows, _LAST_TRIALS)
             for found in rivals
-            if worth(found) >= least
+            if found.value >= least
         ]
     found = max(rivals, key=worth)
     first, by_column, noise = _parts(found.theta, y.shape[1])
