@@ -387,7 +387,7 @@ class Standardiser:
         z = self.forward(x)
         columns = np.array([j for j in columns if _has_many_values(z[:, j])], int)
         few = np.zeros(z.shape[1], bool) if dated is None else dated
-        numbers = np.where(few, LEAST_RAMPS, ramps_of_a_column(len(z), np.sum(~few[columns])))
+        numbers = np.where(few, LEAST_RAMPS, ramps_of_a_column(len(z), int(np.sum(~few[columns]))))
         found = [ramp for j in columns for ramp in _ramps(int(j), z[:, j], weight, numbers[j])]
         return dataclasses.replace(self, ramps=np.array(found).T) if found else self
 
@@ -416,7 +416,7 @@ class Standardiser:
         return with_ramps(z, self.ramps)
 
 
-def ramps_of_a_column(n_rows: int, n_columns: int | np.integer) -> int:
+def ramps_of_a_column(n_rows: int, n_columns: int) -> int:
     """How many ramps each of ``n_columns`` columns has, at most."""
     share = ALL_RAMPS // max(n_columns, 1)
     return max(min(n_rows // _ROWS_PER_RAMP, share, _MOST_RAMPS), LEAST_RAMPS)
