@@ -31,8 +31,9 @@ RELEVANCE_ROWS = 50  # fewer rows, or fewer than columns, would make relevances 
 CLASS_RELEVANCE_ROWS = 1_000  # of labels, which say less than numbers
 # Deviation of the hyperprior of a relevance around one, in logs: of few rows, and of many.
 _RELEVANCE_SPREADS = (0.7, 1.5)
-# Nats by which ramps must raise the evidence: of few rows, and of the many that are compared on.
-_LEAST_GAINS = (2.0, 5.0)
+# Nats by which ramps must raise the evidence: of few rows, of the many that are compared on, and of
+# labels, which say less than numbers.
+_LEAST_GAINS, _LEAST_GAIN_OF_LABELS = (2.0, 5.0), 0.0
 _NO_RIVAL = 5.0  # nats on the rows of the first search, by which a twin is beaten for good
 _LEAST_RELEVANCE, _MOST_RELEVANCE = 1e-4, 1e4
 # Separable classes have an evidence that is flat towards ever larger variances. A log-normal
@@ -133,9 +134,13 @@ def tune_regression(
     on more of them. Only the first rows are used, so rows must be in random order. Several outputs
     share the kernel, and each has its own noise.
     """
+    known, least_gain = _Known(first_var, noise_var), _LEAST_GAINS[len(x) >= MAX_ROWS]
+    return _tune(twin, x, y, weight, known, relevances, may_be_straight, least_gain)
+
+
+def _tune(twin: Twin, x, y, weight, known, relevances, may_be_straight, least_gain) -> Tuned:
     # Each output is a factorisation of its own.
     n_rows = max(_FIRST_ROWS, MAX_ROWS // int(np.ceil(np.cbrt(y.shape[1]))))
-    known = _Known(first_var, noise_var)
 
     def searched(twin: Twin) -> _Found:
         n_relevances = twin.n_columns if relevances and _are_told(twin, len(x)) else 0
@@ -143,8 +148,7 @@ def tune_regression(
         return _maximise(_Found(0.0, theta, twin), x, y, weight, known, _FIRST_ROWS, _MOST_TRIALS)
 
     def worth(found: _Found) -> float:
-        handicap = _LEAST_GAINS[len(x) >= MAX_ROWS] if found.twin.n_ramps else 0.0
-        return found.value - handicap
+        return found.value - (least_gain if found.twin.n_ramps else 0.0)
 
     twins = [twin, twin.straight()] if may_be_straight else [twin]
     if twin.n_ramps:
@@ -286,4 +290,5 @@ def _class_relevance(twin, x, labels, weight) -> np.ndarray:
     is_class = is_class.astype(float)
     share = np.average(is_class, axis=0, weights=weight)
     y = (is_class - share) / np.sqrt(share * (1 - share))
-    return tune_regression(twin, x, y, weight, relevances=True).relevance
+    unknown = _Known(None, None)
+    return _tune(twin, x, y, weight, unknown, True, False, _LEAST_GAIN_OF_LABELS).relevance
