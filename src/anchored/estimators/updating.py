@@ -4,8 +4,8 @@ An update standardises the new rows as the old ones were, appends them, and trai
 those of the folds, for some more steps on all rows. The noise, the temperature and the correction
 of quantiles are then learned again from held-out rows, new ones among them; the map of where the
 noise is larger stays as it was. A fit to all rows chooses the prior, the noise of training and the
-encoding again in three cases: if there are 1.5 times as many rows as at the last choice, if new
-rows have new levels, or if they are less likely than held-out rows were by more than chance.
+encoding again if there is a reason, such as 1.5 times as many rows as at the last choice, levels
+that would be the first rare ones, or new rows that are less likely than held-out rows were.
 """
 
 import warnings
